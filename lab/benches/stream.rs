@@ -11,6 +11,7 @@ mod s3;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,7 +20,7 @@ use futures_util::stream;
 use lexopt::ValueExt;
 use offcut::backend::{Backend, Fs};
 use offcut::{Chunk, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
-use offcut_lab::{in_a_child, memory_kib};
+use offcut_lab::memory_kib;
 use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
@@ -56,6 +57,18 @@ fn main() -> Result<()> {
         }
     }
     measure(&sizes, runs)
+}
+
+/// Runs this program again with `arguments` and parses the JSON that it prints.
+fn in_a_child(arguments: &[String]) -> Result<Value> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("{arguments:?} failed: {}", output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// The best results for one size on one backend.

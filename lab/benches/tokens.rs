@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use offcut::TokenCounter;
 use offcut_cli::trials::Random;
-use offcut_lab::texts::{base64, chinese, code, json as json_text};
+use offcut_lab::texts::{code, json as json_text};
 use offcut_lab::{fastest, is_bench, time};
 use serde_json::{Map, Value, json};
 
@@ -22,6 +22,42 @@ fn megabytes_per_second(count: &dyn Fn(&str) -> usize, text: &str, times: usize)
         (0..times).map(|_| time(|| black_box(count(black_box(text)))).0),
     ));
     text.len() as f64 / 1e6 / taken.as_secs_f64()
+}
+
+const HAN: [&str; 16] = [
+    "结果",
+    "已经",
+    "存储",
+    "在",
+    "文件",
+    "中",
+    "，",
+    "可以",
+    "读取",
+    "全部",
+    "内容",
+    "。",
+    "模型",
+    "调用",
+    "工具",
+    "上下文",
+];
+
+/// Chinese text of about `bytes` bytes.
+fn chinese(random: &mut Random, bytes: usize) -> String {
+    let mut text = String::new();
+    while text.len() < bytes {
+        text.push_str(HAN[random.below(HAN.len())]);
+    }
+    text
+}
+
+/// Base64 without line breaks.
+fn base64(random: &mut Random, bytes: usize) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    (0..bytes)
+        .map(|_| char::from(DIGITS[random.below(64)]))
+        .collect()
 }
 
 fn main() {

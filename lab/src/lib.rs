@@ -1,12 +1,14 @@
 //! Measurements: agents that act only on what they are shown, and for the benches texts, comparable times, this
-//! process's memory, child processes.
+//! process's memory.
 
 pub mod scripted;
 pub mod texts;
 
 use std::io;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// The outcome of work that may fail in any way.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Memory of this process in KiB. `name` is Linux's name for it in `/proc/self/status`: `VmRSS`,
 /// `VmHWM`.
@@ -26,25 +28,6 @@ pub fn memory_kib(name: &str) -> io::Result<u64> {
             format!("no {name} in /proc/self/status"),
         )
     })
-}
-
-/// Runs this program again with `arguments` and parses the JSON that it prints.
-///
-/// # Errors
-///
-/// If it can't be run, fails, or prints something else.
-pub fn in_a_child(arguments: &[String]) -> io::Result<serde_json::Value> {
-    let output = Command::new(std::env::current_exe()?)
-        .args(arguments)
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err(io::Error::other(format!(
-            "{arguments:?} failed: {}",
-            output.status
-        )));
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// Measures the time that `run` takes.

@@ -8,7 +8,6 @@
 mod bill;
 mod peer;
 mod run;
-mod served;
 mod step;
 mod task;
 mod tasks;
@@ -16,8 +15,7 @@ mod tools;
 mod view;
 
 pub use bill::Bill;
-pub use peer::Peer;
+pub use peer::{Editor, Peer};
 pub use run::{CONTEXT, Outcome, Policy, run};
-pub use served::ScriptedServer;
 pub use task::{SIZES, Task};
 pub use tasks::{all, questions};

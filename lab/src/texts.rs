@@ -40,25 +40,6 @@ const TYPES: [&str; 8] = [
     "bool",
     "u64",
 ];
-const HAN: [&str; 16] = [
-    "结果",
-    "已经",
-    "存储",
-    "在",
-    "文件",
-    "中",
-    "，",
-    "可以",
-    "读取",
-    "全部",
-    "内容",
-    "。",
-    "模型",
-    "调用",
-    "工具",
-    "上下文",
-];
-
 /// Source code of about `bytes` bytes.
 pub fn code(random: &mut Random, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 200);
@@ -99,21 +80,4 @@ pub fn json(random: &mut Random, bytes: usize) -> String {
     }
     text.push_str("null]");
     text
-}
-
-/// Chinese text of about `bytes` bytes.
-pub fn chinese(random: &mut Random, bytes: usize) -> String {
-    let mut text = String::new();
-    while text.len() < bytes {
-        text.push_str(HAN[random.below(HAN.len())]);
-    }
-    text
-}
-
-/// Base64 without line breaks.
-pub fn base64(random: &mut Random, bytes: usize) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    (0..bytes)
-        .map(|_| char::from(DIGITS[random.below(64)]))
-        .collect()
 }

@@ -3,9 +3,11 @@
 
 mod lines;
 mod names;
+mod needs;
 mod pattern;
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use offcut::format::Message;
 use offcut::{Part, ToolCall};
@@ -13,53 +15,36 @@ use serde_json::Value;
 
 pub(crate) use lines::{quotable, unnumbered};
 pub(crate) use names::{NamePlaces, names};
+pub(crate) use needs::{Kind, Need};
 pub(crate) use pattern::pattern;
 
 /// Number of characters to each side of a string that show its context.
 const WINDOW: usize = 40;
 
 /// The messages of a transcript, as texts.
-pub(crate) struct Read {
-    pub(crate) messages: Vec<MessageText>,
+pub(crate) struct Read<'m> {
+    pub(crate) messages: Vec<MessageText<'m>>,
 }
 
-pub(crate) struct MessageText {
-    pub(crate) speaker: Speaker,
+pub(crate) struct MessageText<'m> {
+    pub(crate) message: &'m Message,
     /// Content, and the names and arguments of calls.
     pub(crate) text: String,
     /// Texts that may quote: content, and strings in arguments.
     pub(crate) written: Vec<String>,
-    pub(crate) calls: Vec<ToolCall>,
-    /// The id of the call that it answers; empty unless it is a result.
-    pub(crate) answers: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaker {
-    Tool,
-    Assistant,
-    Other,
-}
+/// Results as the tool returned them, and their names, by message.
+pub(crate) struct ResultNames<'r>(HashMap<usize, (&'r str, NamePlaces<'r>)>);
 
-/// Uses of a transcript's results by its turns.
-pub(crate) struct Evidence<'r> {
-    pub(crate) turns: Vec<Turn>,
-    /// By message: results as the tool returned them, and their names.
-    results: HashMap<usize, (&'r str, NamePlaces<'r>)>,
-}
-
-/// A turn of the assistant.
-pub(crate) struct Turn {
-    pub(crate) names: Vec<Use>,
-    pub(crate) quotes: Vec<Use>,
-}
-
-/// Something that the assistant says and that only tools have said before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Use {
-    pub(crate) text: String,
-    /// The messages whose results hold it, in order; never empty.
-    pub(crate) results: Vec<usize>,
+/// The content of a message, and its calls.
+pub(crate) fn parts(message: &Message) -> (&[Part], &[ToolCall]) {
+    match message {
+        Message::Assistant { content, calls } => (content, calls),
+        Message::Tool { content, .. } | Message::System { content } | Message::User { content } => {
+            (content, &[])
+        }
+    }
 }
 
 /// Joins all texts of `parts`, each starting on a new line.
@@ -76,8 +61,8 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
     text
 }
 
-impl Read {
-    pub(crate) fn of(messages: &[Message]) -> Self {
+impl<'m> Read<'m> {
+    pub(crate) fn of(messages: &'m [Message]) -> Self {
         Self {
             messages: messages.iter().map(MessageText::from_message).collect(),
         }
@@ -102,17 +87,9 @@ impl Read {
     }
 }
 
-impl MessageText {
-    fn from_message(message: &Message) -> Self {
-        let (speaker, content, calls, answers) = match message {
-            Message::Tool {
-                content, call_id, ..
-            } => (Speaker::Tool, content, &[][..], call_id.as_str()),
-            Message::Assistant { content, calls } => (Speaker::Assistant, content, &calls[..], ""),
-            Message::System { content } | Message::User { content } => {
-                (Speaker::Other, content, &[][..], "")
-            }
-        };
+impl<'m> MessageText<'m> {
+    fn from_message(message: &'m Message) -> Self {
+        let (content, calls) = parts(message);
         let mut text = text_of(content);
         let mut written = vec![text.clone()];
         for call in calls {
@@ -120,12 +97,26 @@ impl MessageText {
             written.extend(argued(&call.arguments));
         }
         Self {
-            speaker,
+            message,
             text,
             written,
-            calls: calls.to_vec(),
-            answers: answers.to_owned(),
         }
+    }
+
+    pub(crate) fn is_result(&self) -> bool {
+        matches!(self.message, Message::Tool { .. })
+    }
+
+    pub(crate) fn is_turn(&self) -> bool {
+        matches!(self.message, Message::Assistant { .. })
+    }
+
+    /// Its lines that are long enough to be a quotation.
+    fn lines(&self) -> HashSet<&str> {
+        self.written
+            .iter()
+            .flat_map(|text| quotable(text))
+            .collect()
     }
 }
 
@@ -148,62 +139,84 @@ fn strings_of(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-impl<'r> Evidence<'r> {
-    /// Finds what the turns of `read` take from its results.
-    pub(crate) fn of(read: &'r Read) -> Self {
-        let (mut said_names, mut said_lines) = (HashSet::new(), HashSet::new());
-        let mut by_name = HashMap::<_, Vec<usize>>::new();
-        let mut by_line = HashMap::<_, Vec<usize>>::new();
-        let (mut turns, mut results) = (Vec::new(), HashMap::new());
-        for (at, said) in read.messages.iter().enumerate() {
-            let own_names = names(&said.text);
-            let own_lines = said.written.iter().flat_map(|text| quotable(text));
-            let own_lines: HashSet<&str> = own_lines.collect();
-            if said.speaker == Speaker::Tool {
-                for name in own_names.keys() {
-                    by_name.entry(*name).or_default().push(at);
-                }
-                for line in own_lines {
-                    by_line.entry(line).or_default().push(at);
-                }
-                results.insert(at, (&*said.text, own_names));
-                continue;
+/// Finds what each turn takes from results: of what it has `used`, all that a result has as one of its `keys` and nobody
+/// has said before.
+pub(crate) fn taken<'r, K: Eq + Hash>(
+    read: &'r Read<'r>,
+    keys: impl Fn(&'r MessageText<'r>) -> HashSet<K>,
+    used: impl Fn(&'r MessageText<'r>, &dyn Fn(&K) -> bool) -> Vec<(Kind, &'r str, K)>,
+) -> Vec<Vec<Need>> {
+    let (mut said, mut known) = (HashSet::new(), HashMap::<K, Vec<usize>>::new());
+    let mut turns = Vec::new();
+    for (at, message) in read.messages.iter().enumerate() {
+        let own = keys(message);
+        if message.is_result() {
+            for key in own {
+                known.entry(key).or_default().push(at);
             }
-            if said.speaker == Speaker::Assistant {
-                let used = names::used(&said.text, |name| {
-                    by_name.contains_key(name) && !said_names.contains(name)
-                });
-                let mut quoted: Vec<&str> = own_lines.difference(&said_lines).copied().collect();
-                quoted.sort_unstable();
-                turns.push(Turn {
-                    names: uses(&used, &by_name),
-                    quotes: uses(&quoted, &by_line),
-                });
-            }
-            said_names.extend(own_names.into_keys());
-            said_lines.extend(own_lines);
+            continue;
         }
-        Self { turns, results }
+        if message.is_turn() {
+            let used = used(message, &|key| {
+                known.contains_key(key) && !said.contains(key)
+            });
+            let need = |(kind, text, key): (Kind, &str, K)| Need {
+                kind,
+                text: text.to_owned(),
+                holders: known[&key].clone(),
+            };
+            turns.push(used.into_iter().map(need).collect());
+        }
+        said.extend(own);
+    }
+    turns
+}
+
+/// Names that each turn takes from results.
+pub(crate) fn names_taken(read: &Read<'_>) -> Vec<Vec<Need>> {
+    taken(
+        read,
+        |message| names(&message.text).into_keys().collect(),
+        |message, is_taken| {
+            let used = names::used(&message.text, |name| is_taken(&name));
+            used.into_iter()
+                .map(|name| (Kind::Name, name, name))
+                .collect()
+        },
+    )
+}
+
+/// Lines that each turn takes from results.
+pub(crate) fn lines_taken(read: &Read<'_>) -> Vec<Vec<Need>> {
+    taken(read, MessageText::lines, |message, is_taken| {
+        let mut lines: Vec<&str> = message.lines().into_iter().filter(is_taken).collect();
+        lines.sort_unstable();
+        lines
+            .into_iter()
+            .map(|line| (Kind::Quote, line, line))
+            .collect()
+    })
+}
+
+impl<'r> ResultNames<'r> {
+    pub(crate) fn of(read: &'r Read<'r>) -> Self {
+        let all = read.messages.iter().enumerate();
+        let results = all.filter(|(_, message)| message.is_result());
+        Self(
+            results
+                .map(|(at, message)| (at, (&*message.text, names(&message.text))))
+                .collect(),
+        )
     }
 
     /// Returns true if `shown` holds any occurrence of `name` in the result of `message` with its
     /// surroundings on that line.
     pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
-        self.results.get(&message).is_some_and(|(text, names)| {
+        self.0.get(&message).is_some_and(|(text, names)| {
             let mut places = names.get(name).into_iter().flatten();
             places.any(|at| shown.contains(window(text, *at, at + name.len())))
         })
     }
-}
-
-fn uses(found: &[&str], known: &HashMap<&str, Vec<usize>>) -> Vec<Use> {
-    let of = |text: &&str| {
-        Some(Use {
-            text: (*text).to_owned(),
-            results: known.get(text)?.clone(),
-        })
-    };
-    found.iter().filter_map(of).collect()
 }
 
 /// Returns `start..end` of `text` with up to [`WINDOW`] characters on each side, within its line.
@@ -224,8 +237,6 @@ pub(crate) fn window(text: &str, start: usize, end: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use offcut::ToolCall;
-
     use super::*;
 
     fn call(arguments: &str) -> Message {
@@ -236,8 +247,8 @@ mod tests {
         Message::tool(&ToolCall::new("1", "edit", ""), vec![text.into()], false)
     }
 
-    fn names_of(turn: &Turn) -> Vec<&str> {
-        turn.names.iter().map(|name| name.text.as_str()).collect()
+    fn texts_of(turn: &[Need]) -> Vec<&str> {
+        turn.iter().map(|need| need.text.as_str()).collect()
     }
 
     #[test]
@@ -250,12 +261,12 @@ mod tests {
             Message::assistant("read_frame again"),
         ];
         let read = Read::of(&messages);
-        let evidence = Evidence::of(&read);
+        let turns = names_taken(&read);
         assert_eq!(
-            evidence.turns.iter().map(names_of).collect::<Vec<_>>(),
+            turns.iter().map(|turn| texts_of(turn)).collect::<Vec<_>>(),
             [vec![], vec!["read_frame"], vec![]]
         );
-        assert_eq!(evidence.turns[1].names[0].results, [2]);
+        assert_eq!(turns[1][0].holders, [2]);
     }
 
     #[test]
@@ -268,13 +279,12 @@ mod tests {
             ),
         ];
         let read = Read::of(&messages);
-        let evidence = Evidence::of(&read);
-        let quotes = &evidence.turns[1].quotes;
-        assert_eq!(quotes.len(), 1, "{quotes:?}");
-        assert_eq!(
-            (quotes[0].text.as_str(), &quotes[0].results[..]),
-            ("let total = \"sum of all\";", &[1][..])
-        );
+        let quote = Need {
+            kind: Kind::Quote,
+            text: "let total = \"sum of all\";".to_owned(),
+            holders: vec![1],
+        };
+        assert_eq!(lines_taken(&read)[1], [quote]);
     }
 
     #[test]

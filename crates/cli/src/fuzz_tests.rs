@@ -1,6 +1,7 @@
 //! Properties of a replay of any transcript.
 
-use crate::replay::{self, Card, NONE, Policy, RequestSource};
+use crate::evidence::Kind;
+use crate::replay::{self, NONE, Policy, Prices, RequestSource};
 use crate::transcript::Source;
 use crate::{report, settings};
 
@@ -18,8 +19,7 @@ pub fn replay(transcript: &std::path::Path) {
     });
     let sources = [Source::File(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.
-    let replay::All { replayed, skipped } =
-        replay::all(&sources, &policies, |_| ()).expect("a replay");
+    let (replayed, skipped) = replay::all(&sources, &policies, |_| ()).expect("a replay");
     assert_eq!(replayed.is_empty(), !skipped.is_empty());
     for one in &replayed {
         let nothing = &one.replays[0];
@@ -32,12 +32,12 @@ pub fn replay(transcript: &std::path::Path) {
                 replay.contexts.iter().copied().max().unwrap_or_default()
             );
             assert!(figures.fresh <= figures.tokens && figures.breaks <= figures.model_calls);
-            assert!(figures.shown <= figures.named && figures.named <= figures.reachable);
-            assert!(figures.reachable <= figures.uses && figures.quoted <= figures.quotes);
-            assert_eq!(
-                (figures.uses, figures.quotes),
-                (nothing.figures.uses, nothing.figures.quotes)
-            );
+            let [names, lines] = [Kind::Name, Kind::Quote].map(|kind| figures.seen.count(kind));
+            assert!(figures.shown <= names.seen && names.seen <= names.readable);
+            assert!(names.readable <= names.needed && lines.seen <= lines.needed);
+            let of_nothing =
+                [Kind::Name, Kind::Quote].map(|kind| nothing.figures.seen.count(kind).needed);
+            assert_eq!([names.needed, lines.needed], of_nothing);
             // No call gets longer.
             assert_eq!(replay.contexts.len(), nothing.contexts.len());
             assert!(
@@ -58,9 +58,10 @@ pub fn replay(transcript: &std::path::Path) {
             (nothing.figures.breaks, nothing.figures.stored_objects),
             (0, 0)
         );
+        let [names, lines] = [Kind::Name, Kind::Quote].map(|kind| nothing.figures.seen.count(kind));
         assert_eq!(
-            (nothing.figures.shown, nothing.figures.quoted),
-            (nothing.figures.uses, nothing.figures.quotes)
+            (nothing.figures.shown, lines.seen),
+            (names.needed, lines.needed)
         );
     }
     let names = [NONE, "aggressive", "eino"];
@@ -69,7 +70,7 @@ pub fn replay(transcript: &std::path::Path) {
             &names,
             &replay::totals(replayed, policies.len()),
             replayed,
-            &Card::DEFAULT.into(),
+            &Prices::DEFAULT,
         )
     };
     let ends = |page: String| page.matches("</script").count();

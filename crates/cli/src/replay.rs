@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex};
 use offcut::Settings;
 use offcut::backend::Backend;
 use offcut::format::Message;
+use serde::Serialize;
 
 use crate::evidence::Read;
 use crate::failure::{Failure, OrFail as _};
@@ -42,11 +43,11 @@ use crate::lock::locked;
 use crate::settings;
 use crate::stores;
 use crate::transcript::Source;
-pub(crate) use card::{Card, Prices};
+pub(crate) use card::Prices;
 pub(crate) use figures::Figures;
 pub(crate) use replayed::{Change, Miss, NONE, Replay, Replayed};
 use script::{Ruler, Script};
-pub(crate) use table::{costs, outcomes, table_by_trace, values, visibility};
+pub(crate) use table::tables;
 pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
 /// A policy to replay under.
@@ -66,26 +67,19 @@ pub(crate) enum RequestSource {
 }
 
 /// A transcript that could not be replayed, with the reason.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) name: String,
     pub(crate) why: String,
 }
 
-/// The outcome for all sources.
-#[derive(Debug, Default)]
-pub(crate) struct All {
-    pub(crate) replayed: Vec<Replayed>,
-    pub(crate) skipped: Vec<Skipped>,
-}
-
 /// Replays all `sources` under all `policies`, one thread for each processor. Calls `progress`
-/// after each source.
+/// after each source. Returns those that were replayed, and those that were not.
 pub(crate) fn all(
     sources: &[Source],
     policies: &[Policy],
     progress: impl Fn(usize) + Sync,
-) -> Result<All, Failure> {
+) -> Result<(Vec<Replayed>, Vec<Skipped>), Failure> {
     let ruler = Ruler::new().or_fail("tokens can't be counted")?;
     // Largest first, so that the threads finish at about the same time.
     let mut order: Vec<usize> = (0..sources.len()).collect();
@@ -126,14 +120,14 @@ pub(crate) fn all(
     })?;
     let mut done = std::mem::take(&mut *locked(&done));
     done.sort_by_key(|(index, _)| *index);
-    let mut all = All::default();
+    let (mut replayed, mut skipped) = (Vec::new(), Vec::new());
     for (_, outcome) in done {
         match outcome {
-            Ok(several) => all.replayed.extend(several),
-            Err(one) => all.skipped.push(one),
+            Ok(several) => replayed.extend(several),
+            Err(one) => skipped.push(one),
         }
     }
-    Ok(all)
+    Ok((replayed, skipped))
 }
 
 /// Replays the transcripts of one source. Several transcripts get numbers.

@@ -11,7 +11,7 @@ use offcut::report::Outcome;
 use serde_json::{Value, json};
 
 use crate::evidence::Read;
-use crate::replay::{self, Card, Change, Figures, Miss, Prices, Replay, Replayed};
+use crate::replay::{self, Change, Figures, Miss, Prices, Replay, Replayed};
 
 /// Maximum number of moments of a transcript under a policy, of uses in each, and of characters
 /// around each use.
@@ -26,13 +26,12 @@ pub(crate) fn html(
     replayed: &[Replayed],
     prices: &Prices,
 ) -> String {
-    let card = prices.card;
     let data = json!({
         "sentence": replay::sentence(names, totals, replayed.len(), prices),
-        "card": card,
+        "card": {"cached": prices.cached, "fresh": prices.fresh},
         "policies": names,
-        "totals": rows(names, totals, card),
-        "traces": replayed.iter().map(|one| trace(one, names, card)).collect::<Vec<_>>(),
+        "totals": rows(names, totals, prices),
+        "traces": replayed.iter().map(|one| trace(one, names, prices)).collect::<Vec<_>>(),
     });
     let data = data.to_string().replace('<', "\\u003c");
     include_str!("report/page.html")
@@ -51,15 +50,15 @@ pub(crate) fn html(
 fn rows<'f>(
     names: &[&str],
     figures: impl IntoIterator<Item = &'f Figures>,
-    card: Card,
+    prices: &Prices,
 ) -> Vec<Value> {
     let rows = names.iter().zip(figures);
-    rows.map(|(name, figures)| figures.summary(name, card))
+    rows.map(|(name, figures)| figures.summary(name, prices))
         .collect()
 }
 
 /// One transcript. Its lists have an element for each policy.
-fn trace(replayed: &Replayed, names: &[&str], card: Card) -> Value {
+fn trace(replayed: &Replayed, names: &[&str], prices: &Prices) -> Value {
     let (messages, replays) = (&replayed.messages, &replayed.replays);
     let read = Read::of(messages);
     // Index of the call that follows, message, outcome in one word, tokens before and after, and tool.
@@ -77,7 +76,7 @@ fn trace(replayed: &Replayed, names: &[&str], card: Card) -> Value {
     let changes = |changes: &[Change]| changes.iter().map(row).collect::<Vec<_>>();
     json!({
         "name": replayed.name,
-        "rows": rows(names, replays.iter().map(|replay| &replay.figures), card),
+        "rows": rows(names, replays.iter().map(|replay| &replay.figures), prices),
         "contexts": replays.iter().map(|replay| &replay.contexts).collect::<Vec<_>>(),
         "changes": replays.iter().map(|replay| changes(&replay.changes)).collect::<Vec<_>>(),
         "moments": replays.iter().map(|replay| moments(replay, messages, &read)).collect::<Vec<_>>(),
@@ -85,7 +84,7 @@ fn trace(replayed: &Replayed, names: &[&str], card: Card) -> Value {
 }
 
 /// The calls that missed most.
-fn moments(replay: &Replay, messages: &[Message], read: &Read) -> Vec<Value> {
+fn moments(replay: &Replay, messages: &[Message], read: &Read<'_>) -> Vec<Value> {
     let turns = (0..messages.len()).filter(|at| matches!(messages[*at], Message::Assistant { .. }));
     let turns: Vec<usize> = turns.collect();
     let mut by_call: BTreeMap<usize, Vec<&Miss>> = BTreeMap::new();

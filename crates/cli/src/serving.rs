@@ -47,13 +47,11 @@ pub(crate) fn own(address: SocketAddr) -> SocketAddr {
 }
 
 /// The card of a server's page.
-pub(crate) fn card(prices: Prices) -> Value {
-    let (card, money) = (prices.card, prices.money);
-    let source = money
-        .as_ref()
-        .map(|money| format!("{}, {}", money.source, money.date));
-    let currency = money.map(|money| money.currency);
-    json!({"cached": card.cached, "fresh": card.fresh, "currency": currency, "source": source})
+pub(crate) fn card(prices: &Prices) -> Value {
+    let money = prices.money();
+    let currency = money.map(|[currency, ..]| currency);
+    let source = money.map(|[_, source, date]| format!("{source}, {date}"));
+    json!({"cached": prices.cached, "fresh": prices.fresh, "currency": currency, "source": source})
 }
 
 /// The table `[serve]` of a settings file; the defaults for a built-in policy.

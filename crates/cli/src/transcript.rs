@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use offcut::format::{Message, WireFormat};
 use serde_json::Value;
 
+use crate::evidence::parts;
 use crate::failure::{Failure, OrFail as _};
 use crate::units;
 pub(crate) use unknown::READ;
@@ -162,22 +163,15 @@ fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, String> {
     if called.is_empty() {
         return Err("it has no assistant turn in a known format".to_owned());
     }
-    let (mut turns, mut calls, mut results) = (0, 0, 0);
-    for message in called.iter().flatten() {
-        match message {
-            Message::Assistant { calls: own, .. } => {
-                (turns, calls) = (turns + 1, calls + own.len());
-            }
-            Message::Tool { .. } => results += 1,
-            Message::System { .. } | Message::User { .. } => {}
-        }
-    }
-    if results > 0 {
+    let all = || called.iter().flatten();
+    if all().any(|message| matches!(message, Message::Tool { .. })) {
         return Ok(called);
     }
+    let turns = all().filter(|message| messages::is_turn(message)).count();
+    let calls: usize = all().map(|message| parts(message).1.len()).sum();
     Err(format!(
         "it has no tool result in a known format: {}, {}",
-        units::count(turns, "assistant turn"),
+        units::count(turns as u64, "assistant turn"),
         units::count(calls as u64, "tool call"),
     ))
 }

@@ -6,19 +6,20 @@
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
-use std::collections::BTreeMap;
 use std::process::Command;
+use std::rc::Rc;
 
 use offcut::Settings;
 use offcut::preview::Preview;
 use offcut_cli::READY;
-use offcut_lab::scripted::{Outcome, Peer, Policy, SIZES, Task, all, questions, run};
+use offcut_lab::Result;
+use offcut_lab::scripted::{Peer, Policy, SIZES, Task, all, questions, run};
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]
 struct TaskSum {
     /// By size: tasks that were solved.
-    solved: BTreeMap<&'static str, u32>,
+    solved: [u32; SIZES.len()],
     /// Of the sizes that fit into a context window.
     calls: u64,
     reads: u64,
@@ -26,19 +27,7 @@ struct TaskSum {
     bill: f64,
 }
 
-impl TaskSum {
-    fn add(&mut self, size: &'static str, outcome: &Outcome) {
-        *self.solved.entry(size).or_default() += u32::from(outcome.solved);
-        if size != "beyond" {
-            self.calls += outcome.bill.calls;
-            self.reads += outcome.reads;
-            self.tokens += outcome.bill.tokens;
-            self.bill += outcome.bill.weighed();
-        }
-    }
-}
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<()> {
     let mut policies = vec![("nothing".to_owned(), Policy::Nothing)];
     for (name, toml) in READY {
         let settings = Settings::from_toml(toml)?;
@@ -63,7 +52,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut words = command.split_whitespace();
         let mut program = Command::new(words.next().ok_or("write NAME=COMMAND")?);
         program.args(words);
-        policies.push((name.to_owned(), Policy::Peer(Peer::start(program)?)));
+        policies.push((
+            name.to_owned(),
+            Policy::Edited(Rc::new(Peer::start(program)?)),
+        ));
     }
     println!(
         "| task | size | policy | solved | calls | reads | tokens | bill |\n|---|---|---|---|---|---|---|---|"
@@ -72,10 +64,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let only = std::env::var("OFFCUT_TASK").ok();
     let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     for task in tasks.into_iter().filter(|task| is_wanted(task.name)) {
-        for (size_name, size) in SIZES.into_iter().zip(task.sizes) {
+        for (index, (size_name, size)) in SIZES.into_iter().zip(task.sizes).enumerate() {
             for ((name, policy), sum) in policies.iter().zip(&mut sums) {
                 let outcome = run(&task, size, policy)?;
-                sum.add(size_name, &outcome);
+                sum.solved[index] += u32::from(outcome.solved);
+                if size_name != "beyond" {
+                    sum.calls += outcome.bill.calls;
+                    sum.reads += outcome.reads;
+                    sum.tokens += outcome.bill.tokens;
+                    sum.bill += outcome.bill.weighed();
+                }
                 println!(
                     "| {} | {size_name} {size} | {name} | {} | {} | {} | {} | {:.0} |",
                     task.name,
@@ -93,13 +91,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let none = sums[0].bill;
     for ((name, _), sum) in policies.iter().zip(&sums) {
-        let solved = SIZES.map(|size| {
-            sum.solved
-                .get(size)
-                .copied()
-                .unwrap_or_default()
-                .to_string()
-        });
+        let solved = sum.solved.map(|solved| solved.to_string());
         println!(
             "| {name} | {} | {} | {} | {} | {:.0} | {:.1} |",
             solved.join(" | "),

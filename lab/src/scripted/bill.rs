@@ -55,22 +55,12 @@ impl BillMeter {
             .zip(&self.previous)
             .take_while(|(one, other)| one == other)
             .count();
-        let (mut tokens, mut fresh) = (0, 0);
-        for (index, part) in parts.iter().enumerate() {
-            let counter = &self.counter;
-            let count = match self.known.get(part) {
-                Some(count) => *count,
-                None => {
-                    let count = counter.count(part);
-                    self.known.insert(part.clone(), count);
-                    count
-                }
-            };
-            tokens += count;
-            if index >= common {
-                fresh += count;
-            }
-        }
+        let count = |part: &String| {
+            let known = self.known.entry(part.clone());
+            *known.or_insert_with(|| self.counter.count(part))
+        };
+        let counts: Vec<u64> = parts.iter().map(count).collect();
+        let (tokens, fresh): (u64, u64) = (counts.iter().sum(), counts[common..].iter().sum());
         if tokens > limit {
             return false;
         }

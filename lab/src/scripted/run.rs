@@ -1,17 +1,19 @@
 //! A task from its prompt to its answer.
 
+use std::rc::Rc;
+
 use offcut::backend::{self, Fs};
 use offcut::format::OpenAiChat;
 use offcut::{Settings, ToolCall, ToolReduction};
 use serde_json::{Value, json};
 
+use crate::Result;
 use crate::scripted::bill::{Bill, BillMeter};
-use crate::scripted::peer::Peer;
-use crate::scripted::served::ScriptedServer;
+use crate::scripted::peer::Editor;
 use crate::scripted::step::Step;
 use crate::scripted::task::Task;
 use crate::scripted::tools;
-use crate::scripted::view::{READER, RequestView};
+use crate::scripted::view::RequestView;
 
 /// Tokens of a context window. A request that is longer is refused, which ends the run.
 pub const CONTEXT: u64 = 128_000;
@@ -25,10 +27,8 @@ pub enum Policy {
     Nothing,
     /// Offcut with these settings, over a store in a directory.
     Offcut(Box<Settings>),
-    /// `offcut serve`, in front of a provider. The agent sends all it has seen, each time, and never shortens it.
-    Served(ScriptedServer),
-    /// Another context editor.
-    Peer(Peer),
+    /// Another context editor. The agent gives it all that it has seen, and never shortens it.
+    Edited(Rc<dyn Editor>),
 }
 
 /// The end of a run.
@@ -49,17 +49,13 @@ pub struct Outcome {
 /// # Errors
 ///
 /// The files, the store or the settings are not usable.
-pub fn run(
-    task: &Task,
-    size: usize,
-    policy: &Policy,
-) -> Result<Outcome, Box<dyn std::error::Error>> {
+pub fn run(task: &Task, size: usize, policy: &Policy) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let project = folder.path().join("project");
     std::fs::create_dir(&project)?;
     let set = task.lay_out(&project, size)?;
     let reduction = match policy {
-        Policy::Nothing | Policy::Served(_) | Policy::Peer(_) => None,
+        Policy::Nothing | Policy::Edited(_) => None,
         Policy::Offcut(settings) => {
             let store = Fs::open(folder.path().join("store"))?;
             let builder =
@@ -71,50 +67,36 @@ pub fn run(
     if let Some(reduction) = &reduction {
         tools.push(reduction.reader(OpenAiChat));
     }
-    let peer = match policy {
-        Policy::Peer(peer) => Some(peer),
-        _ => None,
+    let editor = match policy {
+        Policy::Edited(editor) => Some(editor),
+        Policy::Nothing | Policy::Offcut(_) => None,
     };
-    let served = match policy {
-        Policy::Served(served) => Some(served),
-        _ => None,
-    };
-    if let Some(served) = served {
-        tools.push(served.reader()?);
+    if let Some(editor) = editor {
+        tools.extend(editor.begin()?);
     }
-    if let Some(peer) = peer {
-        tools.extend(peer.begin()?);
-    }
-    // The messages as the editor makes them, and the number of those that it has.
-    let (mut edited, mut given) = (Vec::new(), 0);
     let mut messages = vec![json!({"role": "user", "content": set.prompt})];
     let mut meter = BillMeter::new()?;
     let mut reads = 0;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let (solved, why) = loop {
+    let ended = loop {
         if let Some(reduction) = &reduction {
             runtime.block_on(reduction.clear(OpenAiChat, &mut messages))?;
         }
-        if let Some(peer) = peer {
-            peer.edit(&messages[given..], &mut edited)?;
-            given = messages.len();
-        }
-        if let Some(served) = served {
-            let Some(seen) = served.send(&tools, &messages)? else {
-                break (false, Some("the provider refused it".to_owned()));
-            };
-            edited = seen;
-        }
-        let is_edited = peer.is_some() || served.is_some();
-        let request = if is_edited { &edited } else { &messages };
+        let edited = editor.map(|editor| editor.request(&tools, &messages));
+        let edited = edited.transpose()?;
+        let request = match &edited {
+            None => &messages,
+            Some(Some(edited)) => edited,
+            Some(None) => break Err("the provider refused it".to_owned()),
+        };
         if !meter.request(&tools, request, CONTEXT) {
-            break (false, Some(format!("over {CONTEXT} tokens")));
+            break Err(format!("over {CONTEXT} tokens"));
         }
         if meter.bill.calls > MAX_CALLS {
-            break (false, Some("in circles".to_owned()));
+            break Err("in circles".to_owned());
         }
-        let (says, tool, arguments) = match task.step(&RequestView::new(request)) {
-            Step::Answer(answer) => break task.checked(&project, &set, &answer),
+        let (says, tool, arguments) = match task.step(&RequestView::new(request), &set) {
+            Step::Answer(answer) => break set.checked(&project, &answer),
             Step::Call {
                 says,
                 tool,
@@ -133,38 +115,26 @@ pub fn run(
             says.into()
         };
         messages.push(json!({"role": "assistant", "content": content, "tool_calls": [{"id": call.id, "type": "function", "function": function}]}));
-        let (retrieved, arguments) = match peer {
-            Some(peer) => peer.answer(tool, arguments)?,
-            None => (None, arguments),
-        };
-        let shown = match &reduction {
-            _ if retrieved.is_some() => {
-                reads += 1;
-                retrieved.unwrap_or_default()
+        let (read, arguments) = match (editor, &reduction) {
+            (Some(editor), _) => editor.answer(tool, arguments)?,
+            (None, Some(reduction)) => {
+                let page = runtime.block_on(reduction.answer(&call))?;
+                (page.map(|page| page.text()), arguments)
             }
-            None => match served.filter(|_| tool == READER) {
-                Some(served) => {
-                    reads += 1;
-                    served.read(&arguments)?
-                }
-                None => tools::call(&project, tool, &arguments),
-            },
-            Some(reduction) => match runtime.block_on(reduction.answer(&call))? {
-                Some(page) => {
-                    reads += 1;
-                    page.text()
-                }
-                None => {
-                    let result = tools::call(&project, tool, &arguments);
-                    runtime.block_on(reduction.truncate(&call, result))?.text()
-                }
-            },
+            (None, None) => (None, arguments),
+        };
+        reads += u64::from(read.is_some());
+        let run = || tools::call(&project, tool, &arguments);
+        let shown = match (read, &reduction) {
+            (Some(read), _) => read,
+            (None, None) => run(),
+            (None, Some(reduction)) => runtime.block_on(reduction.truncate(&call, run()))?.text(),
         };
         messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": shown}));
     };
     Ok(Outcome {
-        solved,
-        why,
+        solved: ended.is_ok(),
+        why: ended.err(),
         bill: meter.bill,
         reads,
     })

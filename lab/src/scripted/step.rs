@@ -15,6 +15,9 @@ pub(crate) enum Step {
     Answer(String),
 }
 
+/// The outcome of thinking about the next step: that step, or one that has to be made before the thought can go on.
+pub(crate) type Thought = Result<Step, Step>;
+
 /// Runs a shell command.
 pub(crate) fn bash(command: impl Into<String>) -> Step {
     saying("", "bash", json!({"command": command.into()}))

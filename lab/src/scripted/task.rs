@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::scripted::step::Step;
+use crate::scripted::step::{Step, Thought};
 use crate::scripted::view::RequestView;
 
 /// The sizes of a task, by name.
@@ -17,28 +17,27 @@ pub struct Task {
     pub name: &'static str,
     /// The number of lines, records, pages or answers: small, middling, large, and more than a context window holds.
     pub sizes: [usize; 4],
-    pub(crate) work: Work,
+    pub(crate) work: &'static dyn Work,
 }
 
 /// An agent: a function of the messages that it is shown, as a model is.
-pub(crate) type Agent = fn(&RequestView) -> Step;
-
-/// A question, as a task.
-pub(crate) trait Asked: std::fmt::Debug + Sync {
-    fn set_up(&self, count: usize) -> Set;
-    fn agent(&self, view: &RequestView) -> Step;
-}
+pub(crate) type Agent = fn(&RequestView) -> Thought;
 
 /// Files and prompt of a task, and what its agent does.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Work {
-    /// A conversation of its own.
-    Own {
-        set_up: fn(usize) -> Set,
-        agent: Agent,
-    },
-    /// A question about one result.
-    Question(&'static dyn Asked),
+pub(crate) trait Work: std::fmt::Debug + Sync {
+    fn set_up(&self, count: usize) -> Set;
+    fn act(&self, view: &RequestView, set: &Set) -> Thought;
+}
+
+/// A conversation of its own.
+impl Work for (fn(usize) -> Set, Agent) {
+    fn set_up(&self, count: usize) -> Set {
+        self.0(count)
+    }
+
+    fn act(&self, view: &RequestView, _set: &Set) -> Thought {
+        self.1(view)
+    }
 }
 
 /// A task of one size.
@@ -56,10 +55,7 @@ pub(crate) struct Set {
 impl Task {
     /// Writes the files of a size into `folder`.
     pub(crate) fn lay_out(&self, folder: &Path, size: usize) -> io::Result<Set> {
-        let set = match self.work {
-            Work::Own { set_up, .. } => set_up(size),
-            Work::Question(question) => question.set_up(size),
-        };
+        let set = self.work.set_up(size);
         for (path, text) in &set.files {
             let path = folder.join(path);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -69,27 +65,23 @@ impl Task {
     }
 
     /// Lets the agent act on what it is shown.
-    pub(crate) fn step(&self, view: &RequestView) -> Step {
-        match self.work {
-            Work::Own { agent, .. } => agent(view),
-            Work::Question(question) => question.agent(view),
-        }
+    pub(crate) fn step(&self, view: &RequestView, set: &Set) -> Step {
+        self.work.act(view, set).unwrap_or_else(|before| before)
     }
+}
 
-    /// Checks an answer and the files, and says what is wrong.
-    pub(crate) fn checked(&self, folder: &Path, set: &Set, answer: &str) -> (bool, Option<String>) {
-        if answer != set.answer {
-            return (
-                false,
-                Some(format!("answered {answer:?} for {:?}", set.answer)),
-            );
+impl Set {
+    /// Checks an answer and the files. An error says what is wrong.
+    pub(crate) fn checked(&self, folder: &Path, answer: &str) -> Result<(), String> {
+        if answer != self.answer {
+            return Err(format!("answered {answer:?} for {:?}", self.answer));
         }
-        for (path, text) in &set.expected {
+        for (path, text) in &self.expected {
             if fs::read_to_string(folder.join(path)).ok().as_ref() != Some(text) {
-                return (false, Some(format!("{path} is not as it must be")));
+                return Err(format!("{path} is not as it must be"));
             }
         }
-        (true, None)
+        Ok(())
     }
 }
 

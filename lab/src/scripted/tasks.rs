@@ -9,7 +9,7 @@ mod questions;
 mod table;
 mod triage;
 
-use crate::scripted::task::{Task, Work};
+use crate::scripted::task::Task;
 
 /// Questions about one result each, of about 5, 50 and 200 kB and of 5 MB.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn questions() -> [Task; 20] {
     questions::ALL.each_ref().map(|question| Task {
         name: question.name,
         sizes: [1, 10, 40, 1_000].map(|times| times * question.count),
-        work: Work::Question(question),
+        work: question,
     })
 }
 

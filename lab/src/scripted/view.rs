@@ -4,7 +4,7 @@ use offcut::hint::{Hint, Kind};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::scripted::step::{Step, bash, saying};
+use crate::scripted::step::{Step, bash, lost, saying};
 
 /// The reader of stored results, as hints name it.
 pub(crate) const READER: &str = "read_file";
@@ -72,17 +72,6 @@ pub(crate) struct RequestView {
     pub(crate) prompt: String,
 }
 
-/// The outcome of a search.
-#[derive(Debug)]
-pub(crate) enum Search {
-    /// The captures of the first line that matches, the whole line first.
-    Found(Vec<String>),
-    /// No line matches, in view or stored.
-    Absent,
-    /// A stored part has not been searched yet. This step reads it.
-    Read(Step),
-}
-
 impl RequestView {
     pub(crate) fn new(messages: &[Value]) -> Self {
         let mut view = Self {
@@ -134,9 +123,9 @@ impl RequestView {
             .find_map(|said| said.strip_prefix(prefix))
     }
 
-    /// Returns true if the command was run.
-    pub(crate) fn has_run(&self, command: &str) -> bool {
-        self.times_run(command) > 0
+    /// An error runs the command, if that has not been done.
+    pub(crate) fn run(&self, command: &str) -> Result<(), Step> {
+        self.last(command).map(drop).ok_or_else(|| bash(command))
     }
 
     pub(crate) fn times_run(&self, command: &str) -> usize {
@@ -159,11 +148,26 @@ impl RequestView {
         self.seen.iter().filter(|seen| seen.tool == "edit").count()
     }
 
-    /// Searches what the last run of `command` printed for a line, at first in view, then where its hint leads.
-    pub(crate) fn search(&self, command: &str, pattern: &str) -> Search {
-        let Ok(regex) = Regex::new(pattern) else {
-            return Search::Absent;
-        };
+    /// The last run of `command`.
+    fn last(&self, command: &str) -> Option<&Seen> {
+        let mut results = self.seen.iter().rev();
+        results.find(|seen| seen.argument("command") == command)
+    }
+
+    /// The last answer of the reader to a call for `location` with this argument.
+    fn read(&self, location: &str, name: &str, argument: &str) -> Option<&Seen> {
+        self.seen.iter().rev().find(|seen| {
+            seen.tool == READER
+                && seen.argument("path") == location
+                && seen.argument(name) == argument
+        })
+    }
+
+    /// Searches what the last run of `command` printed for a line, at first in view, then where its hint leads. Returns
+    /// the captures of the first line that matches, the whole line first. If a stored part has not been searched yet, an
+    /// error reads it; if no line matches, it gives up.
+    pub(crate) fn search(&self, command: &str, pattern: &str) -> Result<Vec<String>, Step> {
+        let regex = Regex::new(pattern).map_err(|_| lost())?;
         let captured = |seen: &Seen| {
             let captures = seen.lines().find_map(|line| regex.captures(line))?;
             let captures = captures
@@ -171,75 +175,44 @@ impl RequestView {
                 .map(|part| part.map_or("", |part| part.as_str()).to_owned());
             Some(captures.collect())
         };
-        let Some(result) = self
-            .seen
-            .iter()
-            .rev()
-            .find(|seen| seen.argument("command") == command)
-        else {
-            return Search::Absent;
-        };
+        let result = self.last(command).ok_or_else(lost)?;
         if let Some(found) = captured(result) {
-            return Search::Found(found);
+            return Ok(found);
         }
-        let Some(location) = location(result) else {
-            return match self.elsewhere(result) {
-                Elsewhere::Nowhere => Search::Absent,
-                Elsewhere::Retrieved(read) => captured(read).map_or(Search::Absent, Search::Found),
-                Elsewhere::Behind(step) => Search::Read(step),
-            };
+        let read = match location(result) {
+            None => self.elsewhere(result)?,
+            Some(location) => {
+                let arguments = json!({"path": location, "pattern": pattern, "limit": 20});
+                // A page that was cleared can be read again.
+                let read = self.read(location, "pattern", pattern);
+                read.filter(|read| is_page(read))
+                    .ok_or_else(|| saying("", READER, arguments))?
+            }
         };
-        let is_this =
-            |seen: &&Seen| seen.argument("path") == location && seen.argument("pattern") == pattern;
-        match self.reads().rev().find(is_this) {
-            Some(read) if is_page(read) => captured(read).map_or(Search::Absent, Search::Found),
-            // A page that was cleared can be read again.
-            _ => Search::Read(saying(
-                "",
-                READER,
-                json!({"path": location, "pattern": pattern, "limit": 20}),
-            )),
-        }
+        captured(read).ok_or_else(lost)
     }
 
-    /// A finding about all that the last run of `command` printed: computed from the whole output, or said by
-    /// its preview, or else asked of the reader.
+    /// A finding about all that the last run of `command` printed. It follows from the `whole` text, as the answer
+    /// beside it; or else the preview says it, or the reader is asked.
     pub(crate) fn ask(
         &self,
         command: &str,
-        by_eye: fn(&str) -> Option<String>,
+        whole: (&str, &str),
         told: Option<&str>,
         query: &str,
-    ) -> Search {
-        let found = |found: Option<String>| {
-            found.map_or(Search::Absent, |found| Search::Found(vec![found]))
-        };
-        let mut results = self.seen.iter().rev();
-        let Some(result) = results.find(|seen| seen.argument("command") == command) else {
-            return Search::Absent;
-        };
+    ) -> Result<String, Step> {
+        let result = self.last(command).ok_or_else(lost)?;
         let Some(location) = location(result) else {
-            return match self.elsewhere(result) {
-                Elsewhere::Nowhere => found(by_eye(&result.text)),
-                Elsewhere::Retrieved(read) => found(by_eye(&read.text)),
-                Elsewhere::Behind(step) => Search::Read(step),
-            };
+            let is_whole = self.elsewhere(result)?.text == whole.0;
+            return is_whole.then(|| whole.1.to_owned()).ok_or_else(lost);
         };
         let said = told.and_then(|told| {
             let groups = Regex::new(told).ok()?.captures(&result.text)?;
             Some(groups.get(1)?.as_str().to_owned())
         });
-        let is_this =
-            |seen: &&Seen| seen.argument("path") == location && seen.argument("query") == query;
-        match (said, self.reads().rev().find(is_this)) {
-            (Some(said), _) => found(Some(said)),
-            (None, Some(read)) => found(Some(read.text.trim().to_owned())),
-            (None, None) => Search::Read(saying(
-                "",
-                READER,
-                json!({"path": location, "query": query}),
-            )),
-        }
+        let read = || Some(self.read(location, "query", query)?.text.trim().to_owned());
+        said.or_else(read)
+            .ok_or_else(|| saying("", READER, json!({"path": location, "query": query})))
     }
 
     /// All lines that match, of the last run of `command`, one page after the other. `fold` takes the lines of a page
@@ -250,33 +223,19 @@ impl RequestView {
         pattern: &str,
         fold: impl Fn(&str, &mut dyn Iterator<Item = &str>) -> String,
     ) -> Result<String, Step> {
-        let result = self
-            .seen
-            .iter()
-            .rev()
-            .find(|seen| seen.argument("command") == command);
-        let Some(result) = result else {
-            return Ok(String::new());
-        };
-        let regex = Regex::new(pattern).ok();
-        let matching = |line: &&str| regex.as_ref().is_some_and(|regex| regex.is_match(line));
+        let result = self.last(command).ok_or_else(lost)?;
+        let regex = Regex::new(pattern).map_err(|_| lost())?;
+        let matching = |line: &&str| regex.is_match(line);
         let Some(location) = location(result) else {
-            let whole = match self.elsewhere(result) {
-                Elsewhere::Nowhere => result,
-                Elsewhere::Retrieved(read) => read,
-                Elsewhere::Behind(step) => return Err(step),
-            };
+            let whole = self.elsewhere(result)?;
             return Ok(fold("", &mut whole.lines().filter(matching)));
         };
         let read = |offset: &str, notes: &str| {
             let arguments = json!({"path": location, "pattern": pattern, "offset": offset});
             saying(format!("So far: {notes}"), READER, arguments)
         };
-        let is_this =
-            |seen: &&Seen| seen.argument("path") == location && seen.argument("pattern") == pattern;
-        let Some(page) = self.reads().rev().find(is_this) else {
-            return Err(read("1", ""));
-        };
+        let page = self.read(location, "pattern", pattern);
+        let page = page.ok_or_else(|| read("1", ""))?;
         let notes = self.note("So far: ").unwrap_or_default();
         if !is_page(page) {
             return Err(read(page.argument("offset"), notes));
@@ -289,33 +248,21 @@ impl RequestView {
         }
     }
 
-    /// The way to a result that another context editor has removed: a hash, or else the command once more.
-    fn elsewhere(&self, result: &Seen) -> Elsewhere<'_> {
+    /// A result that has no hint. If another context editor has removed it, what a hash in it leads to, or else an
+    /// error that runs the command once more.
+    fn elsewhere<'v>(&'v self, result: &'v Seen) -> Result<&'v Seen, Step> {
         if CLEARED.contains(&result.text.as_str()) {
-            return Elsewhere::Behind(bash(result.argument("command")));
+            return Err(bash(result.argument("command")));
         }
         let Some(hash) = hash_in(&result.text) else {
-            return Elsewhere::Nowhere;
+            return Ok(result);
         };
         let is_this = |seen: &&Seen| seen.tool == RETRIEVE && seen.argument("hash") == hash;
-        match self.seen.iter().rev().find(is_this) {
-            Some(read) if hash_in(&read.text).is_none() => Elsewhere::Retrieved(read),
-            // Retrieved content can be compressed again.
-            _ => Elsewhere::Behind(saying("", RETRIEVE, json!({"hash": hash}))),
-        }
+        let read = self.seen.iter().rev().find(is_this);
+        // Retrieved content can be compressed again.
+        read.filter(|read| hash_in(&read.text).is_none())
+            .ok_or_else(|| saying("", RETRIEVE, json!({"hash": hash})))
     }
-
-    fn reads(&self) -> impl DoubleEndedIterator<Item = &Seen> {
-        self.seen.iter().filter(|seen| seen.tool == READER)
-    }
-}
-
-/// The way to a result that is not in view and has no hint.
-#[derive(Debug)]
-enum Elsewhere<'v> {
-    Nowhere,
-    Retrieved(&'v Seen),
-    Behind(Step),
 }
 
 /// The hash in a mark of headroom's.

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use crate::args;
+use crate::evidence::Kind;
 use crate::failure::{Failure, code_of};
 use crate::output::{self, Progress};
-use crate::replay::{self, All, Figures, NONE, Policy, Prices, Replayed, RequestSource, Skipped};
+use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, RequestSource, Skipped};
 use crate::{report, settings, stores, transcript, units};
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         try_out(file).map_err(|error| unwritable(file, &error))?;
     }
     let progress = Progress::new("replayed", sources.len());
-    let All { replayed, skipped } = replay::all(&sources, &policies, |done| progress.at(done))?;
+    let (replayed, skipped) = replay::all(&sources, &policies, |done| progress.at(done))?;
     for Skipped { name, why } in &skipped {
         let [name, why] = [name, why].map(|text| output::visible(text));
         output::warn(&format!("skipped {name}: {why}"));
@@ -83,12 +84,9 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
 /// Loads the policies given as `NAME=FILE` and `NAME=FOLDER`, or the built-in ones if none are given.
 /// Stores that they name are ignored, unless `use_stores`.
 fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
-    let ready: Vec<String> = settings::READY
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .collect();
+    let ready = settings::READY.map(|(name, _)| name.to_owned());
     let named = match args.policies.is_empty() && args.requests.is_empty() {
-        true => &ready,
+        true => &ready[..],
         false => &args.policies,
     };
     let mut policies: Vec<Policy> = Vec::new();
@@ -160,46 +158,35 @@ fn summaries(
     let of_policy = |(index, name): (usize, &&str)| {
         let traces = replayed.iter().map(|one| {
             let figures = one.replays[index].figures;
-            figures.summary(&one.name, prices.card)
+            figures.summary(&one.name, prices)
         });
-        let mut row = totals[index].summary(name, prices.card);
+        let mut row = totals[index].summary(name, prices);
         row["traces"] = traces.collect();
         row
     };
-    let skipped = skipped
-        .iter()
-        .map(|one| json!({"name": one.name, "why": one.why}));
     json!({
         "prices": prices,
         "policies": names.iter().enumerate().map(of_policy).collect::<Vec<_>>(),
-        "skipped": skipped.collect::<Vec<_>>(),
+        "skipped": skipped,
     })
 }
 
 fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &Prices) -> String {
-    let (none, card) = (totals[0], prices.card);
-    let by_trace: Vec<Vec<Figures>> = replayed
-        .iter()
-        .map(|one| one.replays.iter().map(|replay| replay.figures).collect())
-        .collect();
+    let none = totals[0];
     let seen = format!(
         "{}, {}, {:.1} M tokens sent, {} and {} used from results.",
         units::count(replayed.len() as u64, "transcript"),
         units::count(none.model_calls, "model call"),
         none.tokens as f64 / 1e6,
-        units::count(none.uses, "string"),
-        units::count(none.quotes, "line"),
+        units::count(none.seen.count(Kind::Name).needed, "string"),
+        units::count(none.seen.count(Kind::Quote).needed, "line"),
     );
     let mut blocks = vec![
         replay::wrapped(&replay::sentence(names, totals, replayed.len(), prices)) + "\n",
         replay::wrapped(&seen) + "\n",
-        replay::costs(names, totals, card),
-        replay::visibility(names, totals),
-        replay::values(names, totals),
-        replay::outcomes(names, totals, card),
-        replay::table_by_trace(names, &by_trace, card),
-        replay::LEGEND.to_owned(),
     ];
+    blocks.extend(replay::tables(names, totals, replayed, prices));
+    blocks.push(replay::LEGEND.to_owned());
     if let Some(money) = replay::money(names, totals, prices) {
         blocks.insert(3, replay::wrapped(&money) + "\n");
     }

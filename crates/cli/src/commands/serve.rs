@@ -27,7 +27,7 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     let runtime = serving::runtime()?;
     let journal = Journal::start();
     let inside = runtime.enter();
-    let gateway = journal.keep(gateway(args)?.with_card(serving::card(prices)));
+    let gateway = journal.keep(gateway(args)?.with_card(serving::card(&prices)));
     drop(inside);
     runtime.block_on(async {
         if args.require_store {

@@ -104,7 +104,7 @@ fn stop_at_signals() -> Result<Arc<AtomicBool>, Failure> {
 /// The card with this name, which must have all prices that a trial takes.
 fn prices(name: &str) -> Result<Prices, Failure> {
     let prices = Prices::open(name)?;
-    if prices.output.is_none() || prices.money.is_none() {
+    if prices.output.is_none() || prices.money().is_none() {
         return Err(Failure::usage(
             format!("{name} lacks prices that a trial takes"),
             "a trial's card has the prices of a million tokens, `fresh`, `cached`, `output` and, if it is another, `written`, with `currency`, \

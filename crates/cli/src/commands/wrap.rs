@@ -67,7 +67,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let _inside = runtime.enter();
     let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server)
         .map_err(|error| unusable(&origin, &error))?;
-    let gateway = journal.keep(gateway.with_card(serving::card(prices)));
+    let gateway = journal.keep(gateway.with_card(serving::card(&prices)));
     let (listener, address) = runtime.block_on(listener(gateway.settings().listen))?;
     let page = gateway.page();
     let _running = page.and_then(|page| Running::note(&format!("http://{address}{page}")));

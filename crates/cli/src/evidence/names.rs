@@ -58,7 +58,7 @@ pub(crate) fn names(text: &str) -> NamePlaces<'_> {
 
 /// Finds the distinctive strings of `text` that `is_known` accepts. Strings of scripts without
 /// spaces do not overlap.
-pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
+pub(crate) fn used<'t>(text: &'t str, is_known: impl Fn(&'t str) -> bool) -> Vec<&'t str> {
     let mut found: Vec<&str> = words(text).into_keys().collect();
     found.retain(|name| is_known(name));
     each_stretch(text, |_, stretch, bounds, size| {

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
+use offcut::format::Message;
 use regex::Regex;
 use serde_json::Value;
 
-use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use, pattern, unnumbered};
+use crate::evidence::{Kind, Need, Read, pattern, unnumbered};
 
 /// Arguments with an edit's old text.
 const OLD: [&str; 7] = [
@@ -29,13 +29,13 @@ static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// For each turn, what its calls need of earlier messages, with the messages that hold it.
-pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
+pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
     let mut before: Vec<String> = Vec::new();
     let mut turns = Vec::new();
     for message in &read.messages {
-        if message.speaker == Speaker::Assistant {
+        if let Message::Assistant { calls, .. } = message.message {
             let mut wanted: Vec<String> = Vec::new();
-            for call in &message.calls {
+            for call in calls {
                 if CHANGES.is_match(&call.name)
                     && let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments)
                 {
@@ -44,28 +44,22 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
             }
             wanted.sort();
             wanted.dedup();
-            let needs = wanted.into_iter().map(|text| {
-                let results = holders(&before, &text);
-                let what = Use { text, results };
-                Need {
-                    kind: Kind::Edit,
-                    what,
-                }
+            let holders = |text: &String| {
+                let all = before.iter().enumerate();
+                let holders = all.filter(|(_, held)| held.contains(text));
+                holders.map(|(at, _)| at).collect::<Vec<usize>>()
+            };
+            let needs = wanted.into_iter().map(|text| Need {
+                kind: Kind::Edit,
+                holders: holders(&text),
+                text,
             });
-            let needs = needs.filter(|need| !need.what.results.is_empty());
+            let needs = needs.filter(|need| !need.holders.is_empty());
             turns.push(needs.collect());
         }
         before.push(unnumbered(&message.written.join("\n")));
     }
     turns
-}
-
-/// Indexes of the texts that hold `text`.
-fn holders(texts: &[String], text: &str) -> Vec<usize> {
-    let all = texts.iter().enumerate();
-    all.filter(|(_, held)| held.contains(text))
-        .map(|(at, _)| at)
-        .collect()
 }
 
 /// Collects the old texts in `value`, which is in `field`.
@@ -90,7 +84,6 @@ fn old_texts(field: &str, value: &Value, wanted: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use offcut::ToolCall;
-    use offcut::format::Message;
 
     use super::*;
 
@@ -105,7 +98,7 @@ mod tests {
             ];
             let mut turns = of(&Read::of(&messages));
             let needs = turns.pop().unwrap().into_iter();
-            needs.map(|need| need.what.text).collect()
+            needs.map(|need| need.text).collect()
         };
         let edit = r#"{"file_path": "/a/b.rs", "old_string": "let a = 1;\n", "new_string": "let a = 2;\n"}"#;
         assert_eq!(needed("Edit", edit), ["let a = 1;"]);

@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 
 use offcut::ToolCall;
+use offcut::format::Message;
 use regex::Regex;
 use serde_json::Value;
 
-use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use, pattern};
+use crate::evidence::{Kind, Need, Read, pattern};
 
 /// Maximum number of failing lines of a result that count.
 const MAX_FAILING: usize = 8;
@@ -95,23 +95,23 @@ fn is_ruler(line: &str) -> bool {
 }
 
 /// For each turn, the verdicts and failing lines of the results that it gets to see first.
-pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
+pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
     let (mut turns, mut new) = (Vec::new(), Vec::new());
     let mut open: Vec<(String, bool)> = Vec::new();
     for (at, message) in read.messages.iter().enumerate() {
-        match message.speaker {
-            Speaker::Assistant => {
+        match message.message {
+            Message::Assistant { calls, .. } => {
                 turns.push(std::mem::take(&mut new));
                 let work = |call: &ToolCall| (call.id.clone(), is_work(&command(&call.arguments)));
-                open = message.calls.iter().map(work).collect();
+                open = calls.iter().map(work).collect();
             }
-            Speaker::Tool => {
-                let call = open.iter().position(|(open, _)| *open == message.answers);
+            Message::Tool { call_id, .. } => {
+                let call = open.iter().position(|(open, _)| open == call_id);
                 if call.is_some_and(|call| open.remove(call).1) {
-                    let need = |kind, text: String| {
-                        let results = vec![at];
-                        let what = Use { text, results };
-                        Need { kind, what }
+                    let need = |kind, text| Need {
+                        kind,
+                        text,
+                        holders: vec![at],
                     };
                     let verdict = verdict(&message.text);
                     if !verdict.is_empty() {
@@ -122,7 +122,7 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
                     new.extend(lines.map(|line| need(Kind::Failing, line)));
                 }
             }
-            Speaker::Other => {}
+            Message::System { .. } | Message::User { .. } => {}
         }
     }
     turns

@@ -2,42 +2,41 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use, names, quotable};
+use crate::evidence::{Kind, Need, Read, names, quotable};
 
 /// For each turn, the names and lines that arguments of earlier calls hold, with all messages that
 /// hold them.
-pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
+pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
     let mut places = HashMap::<&str, Vec<usize>>::new();
     let mut argued = HashSet::new();
     let mut turns = Vec::new();
     for (at, message) in read.messages.iter().enumerate() {
-        let mut here: Vec<&str> = Vec::new();
-        for text in &message.written {
-            here.extend(names(text).into_keys());
-            here.extend(quotable(text));
-        }
+        let mut here: Vec<&str> = message
+            .written
+            .iter()
+            .flat_map(|text| words(text))
+            .collect();
         here.sort_unstable();
         here.dedup();
-        if message.speaker == Speaker::Assistant {
+        if message.is_turn() {
             let again = here.iter().filter(|text| argued.contains(*text));
             let need = |text: &&str| Need {
                 kind: Kind::Own,
-                what: Use {
-                    text: (*text).to_owned(),
-                    results: places.get(text).cloned().unwrap_or_default(),
-                },
+                text: (*text).to_owned(),
+                holders: places.get(text).cloned().unwrap_or_default(),
             };
             turns.push(again.map(need).collect());
             // The first text is the content; the others are arguments.
-            for text in message.written.iter().skip(1) {
-                argued.extend(names(text).into_keys());
-                argued.extend(quotable(text));
-            }
+            argued.extend(message.written.iter().skip(1).flat_map(|text| words(text)));
         }
         for text in here {
             places.entry(text).or_default().push(at);
         }
     }
     turns
+}
+
+/// The names and lines of a text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    names(text).into_keys().chain(quotable(text))
 }

@@ -1,13 +1,12 @@
 //! Values of a text: numbers, options, proper nouns, dates and amounts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use, pattern, unnumbered};
+use crate::evidence::{Kind, Need, Read, pattern, taken, unnumbered};
 
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
@@ -30,7 +29,7 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Calls `see` with each value of `text`.
-fn each(text: &str, mut see: impl FnMut(Kind, &str)) {
+fn each<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) {
     let joins_word = |c: char| c.is_alphanumeric() || c == '_';
     let stands_alone = |start: usize, end: usize| {
         !text[..start].ends_with(joins_word) && !text[end..].starts_with(joins_word)
@@ -66,7 +65,7 @@ fn each(text: &str, mut see: impl FnMut(Kind, &str)) {
 }
 
 /// A hash that identifies a value of a kind.
-pub(super) fn key(kind: Kind, value: &str) -> u64 {
+pub(crate) fn key(kind: Kind, value: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (kind, value).hash(&mut hasher);
     hasher.finish()
@@ -81,50 +80,26 @@ pub(crate) fn keys(text: &str) -> HashSet<u64> {
     keys
 }
 
-impl Need {
-    /// The hash that [`keys`] gives for this value.
-    pub(crate) fn key(&self) -> u64 {
-        key(self.kind, &self.what.text)
-    }
-}
-
-/// Values that each turn takes from results: those that a result holds and nobody has said before.
-pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
-    let (mut said, mut known) = (HashSet::new(), HashMap::<u64, Vec<usize>>::new());
-    let mut turns = Vec::new();
-    for (at, message) in read.messages.iter().enumerate() {
-        let (speaker, text) = (message.speaker, &*message.text);
-        // A reader's line numbers are places, not values.
-        let own = match speaker {
-            Speaker::Tool => keys(&unnumbered(text)),
-            _ => keys(text),
-        };
-        if speaker == Speaker::Tool {
-            for key in own {
-                known.entry(key).or_default().push(at);
-            }
-            continue;
-        }
-        if speaker == Speaker::Assistant {
-            let (mut needs, mut seen) = (Vec::new(), HashSet::new());
-            each(text, |kind, value| {
+/// Values that each turn takes from results.
+pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
+    taken(
+        read,
+        |message| match message.is_result() {
+            // A reader's line numbers are places, not values.
+            true => keys(&unnumbered(&message.text)),
+            false => keys(&message.text),
+        },
+        |message, is_taken| {
+            let (mut used, mut seen) = (Vec::new(), HashSet::new());
+            each(&message.text, |kind, value| {
                 let key = key(kind, value);
-                let results = known.get(&key).filter(|_| !said.contains(&key));
-                if let Some(results) = results
-                    && seen.insert(key)
-                {
-                    let what = Use {
-                        text: value.to_owned(),
-                        results: results.clone(),
-                    };
-                    needs.push(Need { kind, what });
+                if is_taken(&key) && seen.insert(key) {
+                    used.push((kind, value, key));
                 }
             });
-            turns.push(needs);
-        }
-        said.extend(own);
-    }
-    turns
+            used
+        },
+    )
 }
 
 #[cfg(test)]

@@ -1,23 +1,17 @@
 //! The request of a model call.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use offcut::ToolReduction;
-use offcut::backend::Location;
 
 use super::script::Script;
 use super::view::ReplacedText;
 
-/// Something that has to be read back.
-pub(super) struct Gone {
-    pub(super) text: String,
-    /// Index of the newest message whose hint leads to it, or else of the one that held it.
-    pub(super) message: usize,
-    /// The stored content that holds it; `None` if no hint leads to it.
-    pub(super) stored: Option<(Location, Arc<str>)>,
-}
+/// Texts that have to be read back, with the stored content that holds them; `None` if no hint leads to it. By the
+/// newest message whose hint leads there, or else the one that held them, and the location.
+pub(super) type Gone = BTreeMap<(usize, String), (Option<Arc<str>>, Vec<String>)>;
 
 /// The request of a model call.
 pub(super) struct Request<'r, 't> {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::card::Card;
+use super::card::Prices;
 use super::seen::{Seen, share};
+use crate::evidence::Kind;
 
 /// Tokens of a page that is read back.
 const PAGE: u64 = 500;
@@ -22,25 +23,16 @@ pub(crate) struct Figures {
     pub(crate) peak: u64,
     /// Calls that do not begin with the whole previous request.
     pub(crate) breaks: u64,
-    /// Number of distinctive strings that turns take from results.
-    pub(crate) uses: u64,
-    /// Number of those strings that are shown at the call that uses them.
-    pub(crate) named: u64,
-    /// Number of those strings that are shown with their surroundings.
+    /// Names, lines, values, outcomes and everything else that turns needed, and the part of it that was in view.
+    pub(crate) seen: Seen,
+    /// Number of names that were in view with their surroundings.
     pub(crate) shown: u64,
-    /// Number of those strings that are shown, or stored where a hint leads.
-    pub(crate) reachable: u64,
-    /// Lines taken from results, and those of them that are shown.
-    pub(crate) quotes: u64,
-    pub(crate) quoted: u64,
     /// Number of times that stored content would have to be read back.
     pub(crate) reads: u64,
     /// Tokens of the calls that read something back, and the number of calls after them; counted
     /// once for each read.
     pub(crate) read_context: u64,
     pub(crate) read_calls_left: u64,
-    /// Values, outcomes and everything else that turns needed, and the part of it that was in view.
-    pub(crate) seen: Seen,
     /// Number of pages that would have been read back.
     pub(crate) pages: u64,
     /// Tokens that reading those pages adds, by their price: the calls that read, and the pages
@@ -63,12 +55,7 @@ impl Figures {
             fresh,
             peak,
             breaks,
-            uses,
-            named,
             shown,
-            reachable,
-            quotes,
-            quoted,
             reads,
             read_context,
             read_calls_left,
@@ -85,12 +72,7 @@ impl Figures {
         self.fresh += fresh;
         self.peak = self.peak.max(*peak);
         self.breaks += breaks;
-        self.uses += uses;
-        self.named += named;
         self.shown += shown;
-        self.reachable += reachable;
-        self.quotes += quotes;
-        self.quoted += quoted;
         self.reads += reads;
         self.read_context += read_context;
         self.read_calls_left += read_calls_left;
@@ -104,46 +86,49 @@ impl Figures {
     }
 
     /// Cost of all calls.
-    pub(crate) fn bill(&self, card: Card) -> f64 {
-        card.cached * (self.tokens - self.fresh) as f64 + card.fresh * self.fresh as f64
+    pub(crate) fn bill(&self, prices: &Prices) -> f64 {
+        prices.cached * (self.tokens - self.fresh) as f64 + prices.fresh * self.fresh as f64
     }
 
     /// Cost including reads: each read is one more call over a cached context, and a page that
     /// stays until the end.
-    pub(crate) fn bill_with_reads(&self, card: Card) -> f64 {
+    pub(crate) fn bill_with_reads(&self, prices: &Prices) -> f64 {
         let cached = self.read_context + PAGE * self.read_calls_left;
-        self.bill(card) + card.cached * cached as f64 + card.fresh * (PAGE * self.reads) as f64
+        self.bill(prices)
+            + prices.cached * cached as f64
+            + prices.fresh * (PAGE * self.reads) as f64
     }
 
     /// The bill including real pages: each page is one more call over a cached context, and stays
     /// until the end.
-    pub(crate) fn bill_with_pages(&self, card: Card) -> f64 {
-        self.bill(card)
-            + card.cached * self.pages_cached as f64
-            + card.fresh * self.pages_fresh as f64
+    pub(crate) fn bill_with_pages(&self, prices: &Prices) -> f64 {
+        self.bill(prices)
+            + prices.cached * self.pages_cached as f64
+            + prices.fresh * self.pages_fresh as f64
     }
 
     /// The row of a policy, over one transcript or all, for `--json`.
-    pub(crate) fn summary(&self, name: &str, card: Card) -> Value {
+    pub(crate) fn summary(&self, name: &str, prices: &Prices) -> Value {
+        let [names, lines] = [Kind::Name, Kind::Quote].map(|kind| self.seen.count(kind));
         json!({
             "name": name,
             "model_calls": self.model_calls,
             "tokens": self.tokens,
             "peak": self.peak,
-            "bill": rounded(self.bill(card)),
-            "bill_reads": rounded(self.bill_with_reads(card)),
+            "bill": rounded(self.bill(prices)),
+            "bill_reads": rounded(self.bill_with_reads(prices)),
             "reads": self.reads,
             "breaks": self.breaks,
-            "named": share(self.named, self.uses),
-            "shown": share(self.shown, self.uses),
-            "quoted": share(self.quoted, self.quotes),
-            "reachable": share(self.reachable, self.uses),
+            "named": share(names.seen, names.needed),
+            "shown": share(self.shown, names.needed),
+            "quoted": share(lines.seen, lines.needed),
+            "reachable": share(names.readable, names.needed),
             "stored_objects": self.stored_objects,
             "stored_bytes": self.stored_bytes,
             "pass_seconds": self.pass.as_secs_f64(),
-            "uses": self.uses,
-            "quotes": self.quotes,
-            "bill_pages": rounded(self.bill_with_pages(card)),
+            "uses": names.needed,
+            "quotes": lines.needed,
+            "bill_pages": rounded(self.bill_with_pages(prices)),
             "pages": self.pages,
             "seen": self.seen.shares(),
         })

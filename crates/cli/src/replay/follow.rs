@@ -10,7 +10,7 @@ use offcut::report::Outcome;
 use super::call::{Reader, Request};
 use super::pages::{Pages, text_of_message};
 use super::replayed::{Change, Replay};
-use super::requests::{Entry, RecordedRequest, Said};
+use super::requests::{Entry, RecordedRequest};
 use super::script::Script;
 use super::view::ReplacedText;
 
@@ -18,7 +18,7 @@ use super::view::ReplacedText;
 pub(super) async fn follow(script: &Script<'_>, requests: &[RecordedRequest]) -> Replay {
     let mut follower = Follower {
         script,
-        standing: HashMap::new(),
+        standing: Vec::new(),
         views: HashMap::new(),
         added: HashMap::new(),
         stored: HashMap::new(),
@@ -36,8 +36,8 @@ pub(super) async fn follow(script: &Script<'_>, requests: &[RecordedRequest]) ->
 
 struct Follower<'s, 't> {
     script: &'s Script<'t>,
-    /// By message: what stands in its place, or nothing if it was removed. Whole ones are not here.
-    standing: HashMap<usize, Option<Rc<Entry>>>,
+    /// By message of the request before: what stands in its place, or nothing if it was removed.
+    standing: Vec<Option<Rc<Entry>>>,
     views: HashMap<usize, ReplacedText>,
     /// By address: messages that the policy has added.
     added: HashMap<*const Entry, Rc<ReplacedText>>,
@@ -52,22 +52,23 @@ impl Follower<'_, '_> {
         let figures = &mut self.replay.figures;
         figures.tokens += request.own_tokens;
         figures.fresh += request.own_tokens;
-        let mut places: Vec<Option<Option<&Rc<Entry>>>> = vec![Some(None); turn];
+        let mut places: Vec<Option<Rc<Entry>>> = vec![None; turn];
         let mut added = Vec::new();
         for entry in &request.entries {
-            match &entry.said {
-                Said::Same(at) => places[*at] = None,
-                Said::InsteadOf(at, _) => places[*at] = Some(Some(entry)),
-                Said::Added(message) => added.push(Rc::clone(
+            match (entry.at, &entry.message) {
+                (Some(at), _) => places[at] = Some(Rc::clone(entry)),
+                (None, Some(message)) => added.push(Rc::clone(
                     self.added
                         .entry(Rc::as_ptr(entry))
                         .or_insert_with(|| Rc::new(ReplacedText::of_message(message))),
                 )),
+                (None, None) => {}
             }
         }
-        for (at, place) in places.into_iter().enumerate() {
-            self.place(at, place);
+        for (at, place) in places.iter().enumerate() {
+            self.place(at, place.as_ref());
         }
+        self.standing = places;
         let tokens: Vec<u64> = request.entries.iter().map(|entry| entry.tokens).collect();
         let untouched = request
             .entries
@@ -89,27 +90,21 @@ impl Follower<'_, '_> {
     }
 
     /// Notes what a request has in place of a message: itself, another one, or nothing.
-    fn place(&mut self, at: usize, place: Option<Option<&Rc<Entry>>>) {
-        let Some(place) = place else {
-            self.standing.remove(&at);
+    fn place(&mut self, at: usize, place: Option<&Rc<Entry>>) {
+        let message = place.map(|entry| &entry.message);
+        if let Some(None) = message {
             self.views.remove(&at);
             return;
-        };
-        let known = self.standing.get(&at);
-        let is_known = known.is_some_and(|known| match (known, place) {
-            (Some(known), Some(entry)) => Rc::ptr_eq(known, entry),
-            (known, entry) => known.is_none() && entry.is_none(),
-        });
-        if is_known {
+        }
+        let known = self.standing.get(at).map(Option::as_ref);
+        if known.is_some_and(|known| known.map(Rc::as_ptr) == place.map(Rc::as_ptr)) {
             return;
         }
-        let before = match known {
-            Some(known) => known.as_ref().map_or(0, |entry| entry.tokens),
-            None => self.script.tokens[at],
-        };
-        let mut view = match place.map(|entry| &entry.said) {
-            Some(Said::InsteadOf(_, message)) => ReplacedText::of_message(message),
-            _ => ReplacedText::of_text(String::new()),
+        let tokens = |place: Option<&Rc<Entry>>| place.map_or(0, |entry| entry.tokens);
+        let before = known.map_or(self.script.tokens[at], tokens);
+        let mut view = match message.and_then(Option::as_ref) {
+            Some(message) => ReplacedText::of_message(message),
+            None => ReplacedText::of_text(String::new()),
         };
         let is_stored = self.stored.contains_key(&at);
         if is_stored {
@@ -125,9 +120,8 @@ impl Follower<'_, '_> {
                 Outcome::Lost
             },
             before,
-            after: place.map_or(0, |entry| entry.tokens),
+            after: tokens(place),
         });
-        self.standing.insert(at, place.map(Rc::clone));
         self.views.insert(at, view);
     }
 }

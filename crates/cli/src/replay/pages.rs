@@ -1,8 +1,5 @@
 //! Pages that are read back, through the real reader.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use offcut::ToolCall;
 use offcut::agent::Tool;
 use offcut::format::Message;
@@ -12,8 +9,7 @@ use serde_json::json;
 use super::call::{Gone, Reader, Request};
 use super::figures::Figures;
 use super::view::{ReplacedText, position};
-use crate::evidence::text_of;
-use crate::measure::Need;
+use crate::evidence::{Kind, Need, parts, text_of};
 
 /// The pages that have been read, which stay until the end.
 #[derive(Default)]
@@ -24,15 +20,12 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Returns true if a page shows a name or a line.
-    pub(super) fn show_words(&self, text: &str) -> bool {
-        let mut views = self.views.iter();
-        views.any(|view| view.names.contains(text) || view.lines.contains(text))
-    }
-
     /// Returns true if a page shows `need`.
     pub(super) fn show(&self, need: &Need) -> bool {
-        self.views.iter().any(|view| view.holds(need))
+        self.views.iter().any(|view| match need.kind {
+            Kind::Name | Kind::Quote => view.has_words(&need.text),
+            _ => view.holds(need),
+        })
     }
 
     /// Charges the pages so far for a further call. `untouched` is the number of messages that the
@@ -51,19 +44,10 @@ impl Pages {
     pub(super) async fn read(
         &mut self,
         request: &Request<'_, '_>,
-        gone: Vec<Gone>,
+        gone: Gone,
         figures: &mut Figures,
     ) {
-        let mut by_place = BTreeMap::<(usize, String), (Option<Arc<str>>, Vec<String>)>::new();
-        for one in gone {
-            let (place, original) = one.stored.map_or_else(Default::default, |(at, original)| {
-                (at.as_str().to_owned(), Some(original))
-            });
-            let known = by_place.entry((one.message, place));
-            let (_, texts) = known.or_insert_with(|| (original, Vec::new()));
-            texts.push(one.text);
-        }
-        for ((message, location), (original, texts)) in by_place {
+        for ((message, location), (original, texts)) in gone {
             let is_read = match original {
                 Some(original) => {
                     self.read_back(request, &location, &original, &texts, figures)
@@ -190,14 +174,7 @@ fn lines_from(original: &str, at: usize, count: usize) -> &str {
 }
 
 pub(super) fn text_of_message(message: &Message) -> String {
-    match message {
-        Message::Assistant { content, calls } => {
-            let arguments = calls.iter().map(|call| call.arguments.as_str());
-            let arguments: Vec<&str> = arguments.collect();
-            text_of(content) + &arguments.join("\n")
-        }
-        Message::Tool { content, .. } | Message::System { content } | Message::User { content } => {
-            text_of(content)
-        }
-    }
+    let (content, calls) = parts(message);
+    let arguments: Vec<&str> = calls.iter().map(|call| &*call.arguments).collect();
+    text_of(content) + &arguments.join("\n")
 }

@@ -13,8 +13,8 @@ use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
 use super::store::Scratch;
-use super::{Card, Read, Replay, Ruler, Script};
-use crate::measure::Kind;
+use super::{Prices, Read, Replay, Ruler, Script};
+use crate::evidence::Kind;
 use crate::{settings, stores};
 
 /// A loss that a store has.
@@ -148,8 +148,9 @@ fn claims(replay: &Replay) -> (bool, bool, bool, u64) {
         count.readable == count.needed
     });
     assert!(!replay.misses.is_empty());
+    let names = seen.count(Kind::Name);
     (
-        replay.figures.reachable == replay.figures.uses,
+        names.readable == names.needed,
         is_readable,
         replay.misses.iter().all(|miss| miss.is_reachable),
         replay.figures.pages,
@@ -160,7 +161,7 @@ fn claims(replay: &Replay) -> (bool, bool, bool, u64) {
 fn each_planted_loss_is_flagged_by_every_figure_that_claims_to_see_it() {
     let sound = with(Loss::None);
     assert_eq!(claims(&sound), (true, true, true, 1));
-    let bill = |replay: &Replay| replay.figures.bill_with_pages(Card::DEFAULT);
+    let bill = |replay: &Replay| replay.figures.bill_with_pages(&Prices::DEFAULT);
     // Nothing leads to it: the tool has to be called again.
     for loss in [Loss::Gone, Loss::Elsewhere] {
         let lost = with(loss);

@@ -44,17 +44,10 @@ pub(super) struct RecordedRequest {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) tokens: u64,
-    pub(super) said: Said,
-}
-
-#[derive(Debug)]
-pub(super) enum Said {
-    /// A message of the transcript, unchanged.
-    Same(usize),
-    /// A message in place of one of the transcript.
-    InsteadOf(usize, Message),
-    /// A message that the transcript lacks.
-    Added(Message),
+    /// The message of the transcript in whose place it is; `None` if it was added.
+    pub(super) at: Option<usize>,
+    /// `None` if it is that message, unchanged.
+    pub(super) message: Option<Message>,
 }
 
 const HINT: &str = "write a file for each transcript, named as it is, with the ending .jsonl and a line for each model call; docs/peers.md has the format";
@@ -108,9 +101,7 @@ fn parse(text: &str, script: &Script<'_>) -> Result<Vec<RecordedRequest>, String
                 Some(entry) => Rc::clone(entry),
                 None => Rc::new(entry(message, script).map_err(at)?),
             };
-            if let Said::Same(number) | Said::InsteadOf(number, _) = entry.said
-                && number >= *turn
-            {
+            if let Some(number) = entry.at.filter(|number| number >= turn) {
                 return Err(at(format!("message {number} is not known at this call")));
             }
             known.insert(spelled, Rc::clone(&entry));
@@ -152,7 +143,8 @@ fn entry(message: &Value, script: &Script<'_>) -> Result<Entry, String> {
     if let (Some(number), true) = (number, message.is_u64()) {
         return Ok(Entry {
             tokens: script.tokens[number],
-            said: Said::Same(number),
+            at: Some(number),
+            message: None,
         });
     }
     let mut read = transcript::chat_message(message)
@@ -172,9 +164,7 @@ fn entry(message: &Value, script: &Script<'_>) -> Result<Entry, String> {
     }
     Ok(Entry {
         tokens: script.ruler.tokens(&mut read),
-        said: match number {
-            Some(number) => Said::InsteadOf(number, read),
-            None => Said::Added(read),
-        },
+        at: number,
+        message: Some(read),
     })
 }

@@ -3,17 +3,17 @@
 use offcut::ToolReduction;
 use offcut::format::{Message, Messages, Plain};
 
-use crate::evidence::{Evidence, Read};
-use crate::measure::{self, Need};
+use crate::evidence::{Need, Read, ResultNames};
+use crate::measure;
 
 /// A transcript, with everything that is the same under every policy.
 pub(crate) struct Script<'t> {
     pub(crate) messages: &'t [Message],
     /// Indexes of the assistant's turns, each of which is a model call.
     pub(crate) turns: Vec<usize>,
-    pub(crate) evidence: Evidence<'t>,
-    /// By turn: values, outcomes, own words and repeated texts that it needs.
+    /// Their needs.
     pub(crate) needs: Vec<Vec<Need>>,
+    pub(crate) results: ResultNames<'t>,
     /// Tokens of each message.
     pub(crate) tokens: Vec<u64>,
     pub(crate) ruler: &'t Ruler,
@@ -43,7 +43,7 @@ impl Ruler {
 }
 
 impl<'t> Script<'t> {
-    pub(crate) fn new(messages: &'t [Message], read: &'t Read, ruler: &'t Ruler) -> Self {
+    pub(crate) fn new(messages: &'t [Message], read: &'t Read<'t>, ruler: &'t Ruler) -> Self {
         let tokens = messages
             .iter()
             .map(|message| ruler.tokens(&mut message.clone()))
@@ -53,8 +53,8 @@ impl<'t> Script<'t> {
         Self {
             messages,
             turns: turns.collect(),
-            evidence: Evidence::of(read),
             needs: measure::needs(read),
+            results: ResultNames::of(read),
             tokens,
             ruler,
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::measure::Kind;
+use crate::evidence::Kind;
 
 /// Counts by kind of need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,8 @@ impl Seen {
             });
             ((*name).to_owned(), shares)
         };
-        Value::Object(Kind::ALL.iter().zip(&self.0).map(of).collect())
+        // Names and lines have fields of their own.
+        Value::Object(Kind::ALL.iter().zip(&self.0).skip(2).map(of).collect())
     }
 }
 

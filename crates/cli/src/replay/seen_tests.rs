@@ -6,7 +6,7 @@ use offcut::{Settings, ToolCall, ToolReduction};
 use super::agent::replay;
 use super::naive_tests::{naive, real_transcripts};
 use super::{Figures, Read, Ruler, Script, scratch};
-use crate::measure::Kind;
+use crate::evidence::Kind;
 use crate::settings;
 
 fn figures(messages: &[Message], toml: &str) -> Figures {
@@ -215,7 +215,7 @@ fn a_page_that_was_read_stays_and_is_paid_for() {
     let done = figures(&messages, CUT);
     // Both numbers are on one page, and the second turn still has it.
     assert_eq!((done.pages, done.seen.count(Kind::Number).seen), (1, 0));
-    let more = done.bill_with_pages(super::Card::DEFAULT) - done.bill(super::Card::DEFAULT);
+    let more = done.bill_with_pages(&super::Prices::DEFAULT) - done.bill(&super::Prices::DEFAULT);
     let (cached, fresh) = (done.pages_cached as f64, done.pages_fresh as f64);
     assert!((more - 0.1 * cached - fresh).abs() < 1e-9);
     // The page is sent once fresh, and once from the cache, beside the context of the call that

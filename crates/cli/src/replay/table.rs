@@ -1,70 +1,109 @@
 //! Tables that compare the figures of several policies.
 
 use super::seen::share;
-use super::{Card, Figures};
-use crate::measure::Kind;
+use super::{Figures, Prices, Replayed};
+use crate::evidence::Kind;
 use crate::output;
 
 /// A figure about nothing.
 const NOTHING: &str = "-";
 
-/// Costs: a row for each policy, doing nothing first. All tables are aligned Markdown that fits a
-/// terminal of 80 columns.
-pub(crate) fn costs(names: &[&str], totals: &[Figures], card: Card) -> String {
-    let Some(none) = totals.first() else {
-        return String::new();
+/// Tables with a row for each policy, doing nothing first: costs; what the model could still see, and what was stored;
+/// values and own words; outcomes, old texts of edits, and the bill with reads of a flat 500 tokens; and differences
+/// that sums hide: each figure's mean over the transcripts, unweighted, and its worst value. All are aligned Markdown
+/// that fits a terminal of 80 columns.
+pub(crate) fn tables(
+    names: &[&str],
+    totals: &[Figures],
+    replayed: &[Replayed],
+    prices: &Prices,
+) -> [String; 5] {
+    let table = |head: &str, cells: &dyn Fn(usize, &Figures) -> Vec<String>| {
+        let rows = names.iter().zip(totals).enumerate();
+        let rows = rows.map(|(index, (name, total))| {
+            [vec![output::visible(name)], cells(index, total)].concat()
+        });
+        markdown(&output::aligned(1, head, rows))
     };
-    let head = "policy|tokens|bill|with reads|reads/100|peak|breaks";
-    table(head, names, totals, |total| {
-        let calls = total.model_calls.max(1) as f64;
-        vec![
-            percent(ratio(total.tokens as f64, none.tokens as f64)),
-            percent(ratio(total.bill(card), none.bill(card))),
-            percent(ratio(total.bill_with_pages(card), none.bill(card))),
-            format!("{:.1}", 100.0 * total.pages as f64 / calls),
-            format!("{:.0}k", total.peak as f64 / 1e3),
-            percent(total.breaks as f64 / calls),
-        ]
-    })
+    let none = totals.first().copied().unwrap_or_default();
+    let relative = |bill: f64| percent(ratio(bill, none.bill(prices)));
+    let by_call = |total: &Figures, count: u64| count as f64 / total.model_calls.max(1) as f64;
+    let by_hundred = |total: &Figures, count: u64| format!("{:.1}", 100.0 * by_call(total, count));
+    let values = [Kind::Number, Kind::Flag, Kind::Noun, Kind::Date, Kind::Own];
+    let values_head = format!("policy|{}", values.map(Kind::name).join("|"));
+    [
+        table(
+            "policy|tokens|bill|with reads|reads/100|peak|breaks",
+            &|_, total| {
+                vec![
+                    percent(share(total.tokens, none.tokens)),
+                    relative(total.bill(prices)),
+                    relative(total.bill_with_pages(prices)),
+                    by_hundred(total, total.pages),
+                    format!("{:.0}k", total.peak as f64 / 1e3),
+                    percent(by_call(total, total.breaks)),
+                ]
+            },
+        ),
+        table("policy|named|shown|quoted|reachable|stored", &|_, total| {
+            let names = total.seen.count(Kind::Name);
+            let size = bytes(total.stored_bytes);
+            vec![
+                seen(total, Kind::Name),
+                share_of(total.shown, names.needed),
+                seen(total, Kind::Quote),
+                share_of(names.readable, names.needed),
+                format!("{} ({size})", total.stored_objects),
+            ]
+        }),
+        table(&values_head, &|_, total| {
+            values.map(|kind| seen(total, kind)).into()
+        }),
+        table(
+            "policy|verdicts|failing|edits|flat|flat/100",
+            &|_, total| {
+                vec![
+                    seen_in_cut(total, Kind::Verdict),
+                    seen_in_cut(total, Kind::Failing),
+                    seen(total, Kind::Edit),
+                    relative(total.bill_with_reads(prices)),
+                    by_hundred(total, total.reads),
+                ]
+            },
+        ),
+        table("mean, worst|bill|with reads|named|quoted", &|index, _| {
+            let over = |figure: &dyn Fn(&Figures, f64) -> Option<f64>,
+                        worse: fn(f64, f64) -> f64| {
+                let of = |one: &Replayed| {
+                    let none = one.replays[0].figures.bill(prices);
+                    figure(&one.replays[index].figures, none)
+                };
+                mean_and_worst(&replayed.iter().filter_map(of).collect::<Vec<_>>(), worse)
+            };
+            let cost = |bill: f64, none: f64| (none > 0.0).then(|| bill / none);
+            let seen = |kind| {
+                let share = |own: &Figures, _| {
+                    let count = own.seen.count(kind);
+                    (count.needed > 0).then(|| share(count.seen, count.needed))
+                };
+                over(&share, f64::min)
+            };
+            vec![
+                over(&|own, none| cost(own.bill(prices), none), f64::max),
+                over(
+                    &|own, none| cost(own.bill_with_pages(prices), none),
+                    f64::max,
+                ),
+                seen(Kind::Name),
+                seen(Kind::Quote),
+            ]
+        }),
+    ]
 }
 
-/// Visibility and storage: what the model could still see under each policy, and what was stored.
-pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
-    let head = "policy|named|shown|quoted|reachable|stored";
-    table(head, names, totals, |total| {
-        vec![
-            share_of(total.named, total.uses),
-            share_of(total.shown, total.uses),
-            share_of(total.quoted, total.quotes),
-            share_of(total.reachable, total.uses),
-            format!("{} ({})", total.stored_objects, bytes(total.stored_bytes)),
-        ]
-    })
-}
-
-/// Values and own words: what turns needed beside names and lines, and still saw.
-pub(crate) fn values(names: &[&str], totals: &[Figures]) -> String {
-    let kinds = [Kind::Number, Kind::Flag, Kind::Noun, Kind::Date, Kind::Own];
-    let head = format!("policy|{}", kinds.map(Kind::name).join("|"));
-    table(&head, names, totals, |total| {
-        kinds.map(|kind| seen(total, kind)).into()
-    })
-}
-
-/// Outcomes, old texts of edits, and the bill with reads of a flat 500 tokens, as it was measured earlier.
-pub(crate) fn outcomes(names: &[&str], totals: &[Figures], card: Card) -> String {
-    let none = totals.first().map_or(0.0, |none| none.bill(card));
-    let head = "policy|verdicts|failing|edits|flat|flat/100";
-    table(head, names, totals, |total| {
-        let calls = total.model_calls.max(1) as f64;
-        vec![
-            seen_in_cut(total, Kind::Verdict),
-            seen_in_cut(total, Kind::Failing),
-            seen(total, Kind::Edit),
-            percent(ratio(total.bill_with_reads(card), none)),
-            format!("{:.1}", 100.0 * total.reads as f64 / calls),
-        ]
-    })
+/// `part / whole`, or 1 if `whole` is 0.
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 1.0 }
 }
 
 fn seen_in_cut(total: &Figures, kind: Kind) -> String {
@@ -77,50 +116,19 @@ fn seen(total: &Figures, kind: Kind) -> String {
     share_of(count.seen, count.needed)
 }
 
-/// Differences that sums hide: each figure's mean over the transcripts, unweighted, and its worst
-/// value. `by_trace` has the figures of each transcript by policy, doing nothing first.
-pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Card) -> String {
-    let head = "mean, worst|bill|with reads|named|quoted";
-    let policies: Vec<usize> = (0..names.len()).collect();
-    table(head, names, &policies, |index| {
-        let figures = |figure: &dyn Fn(&Figures, &Figures) -> Option<f64>| -> Vec<f64> {
-            by_trace
-                .iter()
-                .filter_map(|trace| figure(trace.get(*index)?, trace.first()?))
-                .collect()
-        };
-        let cost = |bill: f64, none: f64| (none > 0.0).then(|| bill / none);
-        let bills = figures(&|own, none| cost(own.bill(card), none.bill(card)));
-        let with_reads = figures(&|own, none| cost(own.bill_with_pages(card), none.bill(card)));
-        let named = figures(&|own, _| (own.uses > 0).then(|| share(own.named, own.uses)));
-        let quoted = figures(&|own, _| (own.quotes > 0).then(|| share(own.quoted, own.quotes)));
-        let both = |of: &[f64], worse: fn(f64, f64) -> f64| {
-            let Some(worst) = of.iter().copied().reduce(worse) else {
-                return NOTHING.to_owned();
-            };
-            let mean = of.iter().sum::<f64>() / of.len() as f64;
-            format!("{} {:3.0}%", percent(mean), 100.0 * worst)
-        };
-        vec![
-            both(&bills, f64::max),
-            both(&with_reads, f64::max),
-            both(&named, f64::min),
-            both(&quoted, f64::min),
-        ]
-    })
-}
-
-/// `part / whole`, or 1 if `whole` is 0.
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 1.0 }
+fn mean_and_worst(values: &[f64], worse: fn(f64, f64) -> f64) -> String {
+    let Some(worst) = values.iter().copied().reduce(worse) else {
+        return NOTHING.to_owned();
+    };
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    format!("{} {:3.0}%", percent(mean), 100.0 * worst)
 }
 
 /// A share in percent; a dash if there is nothing to have a share of.
 fn share_of(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        NOTHING.to_owned()
-    } else {
-        percent(share(part, whole))
+    match whole {
+        0 => NOTHING.to_owned(),
+        _ => percent(share(part, whole)),
     }
 }
 
@@ -137,16 +145,8 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A table with a row for each policy: its name, then its `cells`. Bars separate the titles in `head`.
-fn table<T>(
-    head: &str,
-    names: &[&str],
-    policies: &[T],
-    cells: impl Fn(&T) -> Vec<String>,
-) -> String {
-    let rows = names.iter().zip(policies);
-    let rows = rows.map(|(name, policy)| [vec![output::visible(name)], cells(policy)].concat());
-    let rows = output::aligned(1, head, rows);
+/// A table of cells that are aligned already.
+fn markdown(rows: &[Vec<String>]) -> String {
     let rules: Vec<String> = rows[0]
         .iter()
         .map(|title| "-".repeat(title.chars().count()))

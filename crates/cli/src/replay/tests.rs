@@ -10,7 +10,8 @@ use offcut::{Settings, ToolCall, ToolReduction, Turn};
 use super::agent::replay;
 use super::naive_tests::{arrive, real_transcripts};
 use super::seen_tests::filler;
-use super::{Card, Figures, Read, Replay, Ruler, Script, scratch};
+use super::{Figures, Prices, Read, Replay, Ruler, Script, scratch};
+use crate::evidence::Kind;
 use crate::settings;
 use crate::transcript::Source;
 
@@ -57,19 +58,25 @@ fn first_as(hint: &str, key: &str) -> u64 {
     4 + counter.count(&hint.replace("LOCATION", location.as_str()))
 }
 
+/// The names that turns take from results, those that are shown, and those that are at least reachable.
+fn names(figures: &Figures) -> [u64; 3] {
+    let names = figures.seen.count(Kind::Name);
+    [names.needed, names.seen, names.readable]
+}
+
 /// Checks the bill with the default card, and the bill with one read at the third and last call:
 /// that call's context once more, from the cache, and a page of 500 tokens after which nothing is
 /// sent.
 fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64, third: u64) {
     let bill = 0.1 * cached as f64 + fresh as f64;
-    assert_eq!(figures.bill(Card::DEFAULT), bill);
+    assert_eq!(figures.bill(&Prices::DEFAULT), bill);
     assert_eq!(
-        figures.bill(Card::ANTHROPIC),
+        figures.bill(&Prices::ANTHROPIC),
         0.1 * cached as f64 + 1.25 * fresh as f64
     );
     assert_eq!(figures.reads, reads);
     let with_reads = bill + reads as f64 * (0.1 * third as f64 + 500.0);
-    assert!((figures.bill_with_reads(Card::DEFAULT) - with_reads).abs() < 1e-9);
+    assert!((figures.bill_with_reads(&Prices::DEFAULT) - with_reads).abs() < 1e-9);
 }
 
 #[test]
@@ -88,10 +95,7 @@ fn doing_nothing_is_worked_out_by_hand() {
         (5 + 422 + 632, 632, 0)
     );
     assert_bills(&done.figures, 5 + 422, 5 + 417 + 210, 0, third);
-    assert_eq!(
-        (done.figures.uses, done.figures.named, done.figures.shown),
-        (1, 1, 1)
-    );
+    assert_eq!((names(&done.figures), done.figures.shown), ([1, 1, 1], 1));
 }
 
 #[test]
@@ -115,11 +119,7 @@ fn truncation_is_worked_out_by_hand() {
         third,
     );
     let figures = done.figures;
-    assert_eq!(
-        (figures.uses, figures.named, figures.reachable),
-        (1, 0, 1),
-        "only the hint leads to it"
-    );
+    assert_eq!(names(&figures), [1, 0, 1], "only the hint leads to it");
     assert_eq!((figures.stored_objects, figures.stored_bytes), (1, 2_018));
 }
 
@@ -147,14 +147,7 @@ fn clearing_is_worked_out_by_hand() {
         1,
         third,
     );
-    assert_eq!(
-        (
-            done.figures.uses,
-            done.figures.named,
-            done.figures.reachable
-        ),
-        (1, 0, 1)
-    );
+    assert_eq!(names(&done.figures), [1, 0, 1]);
     assert_eq!(done.changes.len(), 1);
     assert_eq!(
         (
@@ -189,25 +182,16 @@ fn visibility_equals_the_figures_by_hand() {
     let seen = run(&messages, Some(&build(&policy))).figures;
     // The beginning of the first result is shown. The third is cut right after its name, so the
     // name is shown without its surroundings.
-    assert_eq!(
-        (seen.uses, seen.named, seen.shown, seen.reachable),
-        (4, 2, 1, 4)
-    );
-    assert_eq!((seen.quotes, seen.quoted), (1, 0));
+    assert_eq!((names(&seen), seen.shown), ([4, 2, 4], 1));
+    let lines = seen.seen.count(Kind::Quote);
+    assert_eq!((lines.needed, lines.seen), (1, 0));
     // `middle_one` is read from the newest result with it, the second; `middle_two` and the line
     // from the first, in one read.
     assert_eq!(seen.reads, 2);
     let nothing = run(&messages, None).figures;
-    assert_eq!(
-        (
-            nothing.uses,
-            nothing.named,
-            nothing.shown,
-            nothing.quotes,
-            nothing.quoted
-        ),
-        (4, 4, 4, 1, 1)
-    );
+    assert_eq!((names(&nothing), nothing.shown), ([4, 4, 4], 4));
+    let lines = nothing.seen.count(Kind::Quote);
+    assert_eq!((lines.needed, lines.seen), (1, 1));
 }
 
 #[test]
@@ -215,14 +199,7 @@ fn content_that_was_not_stored_is_not_reachable() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let reduction = settings::build(&policy, "a test", None, crate::stores::open).unwrap();
     let done = run(&by_hand(), Some(&reduction));
-    assert_eq!(
-        (
-            done.figures.uses,
-            done.figures.named,
-            done.figures.reachable
-        ),
-        (1, 0, 0)
-    );
+    assert_eq!(names(&done.figures), [1, 0, 0]);
     assert_eq!(done.figures.stored_objects, 0);
 }
 

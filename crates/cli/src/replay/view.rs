@@ -9,8 +9,8 @@ use offcut::backend::Location;
 use offcut::format::Message;
 use offcut::hint::Hint;
 
-use crate::evidence::{argued, names, quotable, text_of, unnumbered};
-use crate::measure::{self, Kind, Need};
+use crate::evidence::{Kind, Need, argued, names, parts, quotable, text_of, unnumbered};
+use crate::measure;
 
 /// Text that is shown instead of a message's own.
 pub(super) struct ReplacedText {
@@ -75,16 +75,23 @@ impl ReplacedText {
 
     /// Returns true if `need` stands in what is shown.
     pub(super) fn holds(&self, need: &Need) -> bool {
-        let text = &need.what.text;
+        let text = &need.text;
         match need.kind {
+            Kind::Name => self.names.contains(text),
+            Kind::Quote => self.lines.contains(text),
             Kind::Number | Kind::Flag | Kind::Noun | Kind::Date => {
-                self.values.contains(&need.key())
+                self.values.contains(&measure::key(need.kind, text))
             }
-            Kind::Own => self.names.contains(text) || self.lines.contains(text),
+            Kind::Own => self.has_words(text),
             // A verdict has one or two pieces, each in a line.
             Kind::Verdict => text.split('\n').all(|piece| self.plain.contains(piece)),
             Kind::Failing | Kind::Edit => self.plain.contains(text),
         }
+    }
+
+    /// Returns true if `text` is a name or a line of what is shown.
+    pub(super) fn has_words(&self, text: &str) -> bool {
+        self.names.contains(text) || self.lines.contains(text)
     }
 
     /// The stored original that holds `text`.
@@ -97,18 +104,12 @@ impl ReplacedText {
 
 /// The texts that a message shows: its parts, and the strings in arguments of its calls.
 fn texts_of(message: &Message) -> Vec<String> {
-    let mut texts = Vec::new();
-    match message {
-        Message::Tool { content, .. } => {
-            let parts = content.iter();
-            texts.extend(parts.map(|part| text_of(std::slice::from_ref(part))));
-        }
-        Message::Assistant { content, calls } => {
-            texts.push(text_of(content));
-            texts.extend(calls.iter().flat_map(|call| argued(&call.arguments)));
-        }
-        Message::System { content } | Message::User { content } => texts.push(text_of(content)),
-    }
+    let (content, calls) = parts(message);
+    let mut texts: Vec<String> = match message {
+        Message::Tool { .. } => content.chunks(1).map(text_of).collect(),
+        _ => vec![text_of(content)],
+    };
+    texts.extend(calls.iter().flat_map(|call| argued(&call.arguments)));
     texts
 }
 

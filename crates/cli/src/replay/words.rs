@@ -1,7 +1,9 @@
 //! A replay's result in words: the outcome in one sentence, and the meaning of the columns.
 
 use super::seen::share;
+use super::table::ratio;
 use super::{Figures, Prices};
+use crate::evidence::Kind;
 use crate::output;
 
 /// Maximum width of the output, for a terminal of default size.
@@ -35,31 +37,26 @@ pub(crate) fn sentence(
     let ([_, name, ..], [none, total, ..]) = (names, totals) else {
         return String::new();
     };
-    let (bill, was) = (total.bill_with_pages(prices.card), none.bill(prices.card));
-    let cost = if was > 0.0 { bill / was } else { 1.0 };
+    let (bill, was) = (total.bill_with_pages(prices), none.bill(prices));
     let (these, they) = match transcripts {
         1 => ("this transcript".to_owned(), "it"),
         several => (format!("these {several} transcripts"), "they"),
     };
-    let money = prices.money.as_ref().map_or_else(String::new, |money| {
-        format!(
-            " ({} {} instead of {}, by {}, {})",
-            output::visible(&money.currency),
-            amount(bill),
-            amount(was),
-            output::visible(&money.source),
-            output::visible(&money.date),
-        )
+    let money = prices.money().map_or_else(String::new, |money| {
+        let [currency, source, date] = money.map(output::visible);
+        let [bill, was] = [bill, was].map(amount);
+        format!(" ({currency} {bill} instead of {was}, by {source}, {date})")
     });
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    let seen: Vec<String> = [
-        (total.named, total.uses, "strings"),
-        (total.quoted, total.quotes, "lines"),
-    ]
-    .into_iter()
-    .filter(|(_, whole, _)| *whole > 0)
-    .map(|(part, whole, what)| format!("{} of the {what}", percent(share(part, whole))))
-    .collect();
+    let seen: Vec<String> = [(Kind::Name, "strings"), (Kind::Quote, "lines")]
+        .map(|(kind, what)| (total.seen.count(kind), what))
+        .into_iter()
+        .filter(|(count, _)| count.needed > 0)
+        .map(|(count, what)| {
+            let share = percent(share(count.seen, count.needed));
+            format!("{share} of the {what}")
+        })
+        .collect();
     let seen = if seen.is_empty() {
         "the model used nothing from tool results that could have been hidden".to_owned()
     } else {
@@ -71,26 +68,23 @@ pub(crate) fn sentence(
     format!(
         "Under {}, {these} would have cost {} of what {they} did{money}, reading back included; {seen}.",
         output::visible(name),
-        percent(cost),
+        percent(ratio(bill, was)),
     )
 }
 
 /// Lists the cost of each policy, if the prices are money.
 pub(crate) fn money(names: &[&str], totals: &[Figures], prices: &Prices) -> Option<String> {
-    let money = prices.money.as_ref()?;
+    let [currency, source, date] = prices.money()?.map(output::visible);
     let each: Vec<String> = names
         .iter()
         .zip(totals)
         .map(|(name, total)| {
-            let bill = amount(total.bill_with_pages(prices.card));
+            let bill = amount(total.bill_with_pages(prices));
             format!("{} {bill}", output::visible(name))
         })
         .collect();
     Some(format!(
-        "Input tokens with reads, in {} by {}, {}: {}.",
-        output::visible(&money.currency),
-        output::visible(&money.source),
-        output::visible(&money.date),
+        "Input tokens with reads, in {currency} by {source}, {date}: {}.",
         each.join(", ")
     ))
 }

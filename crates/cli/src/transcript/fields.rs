@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut::Part;
+use offcut::{Part, ToolCall};
 use serde_json::Value;
 
 /// Returns the text of a field, or an empty one.
@@ -18,6 +18,16 @@ pub(super) fn is_true(value: &Value, field: &str) -> bool {
 /// Iterates over a list in a field; empty if there is no list.
 pub(super) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
     value[field].as_array().into_iter().flatten()
+}
+
+/// Reads a call, with its id and its name in these fields.
+pub(super) fn call(call: &Value, id: &str, name: &str) -> ToolCall {
+    let arguments = call.get("arguments").map(Value::to_string);
+    ToolCall::new(
+        text(call, id),
+        text(call, name),
+        arguments.unwrap_or_default(),
+    )
 }
 
 /// Reads content that is a text, or a list of texts and images. Calls and thoughts are left out.

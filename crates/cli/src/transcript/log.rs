@@ -57,8 +57,7 @@ pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
     // Plain messages, perhaps after a header line.
     let is_message = |line: &&Value| line.get("role").is_some() || line.get("type").is_some();
     let all = Value::Array(lines.iter().filter(is_message).cloned().collect());
-    let messages = messages::of_document(&all).map(|(_, messages)| messages);
-    messages.into_iter().collect()
+    messages::of_document(&all).into_iter().collect()
 }
 
 /// Reads the items of a Codex log, without the events for its own screen, which repeat them.

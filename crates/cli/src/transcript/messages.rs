@@ -6,14 +6,14 @@ use offcut::format::{Data, Format, JsonRef, Message, PartRef, Piece, Role, WireF
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
-/// Reads a document's messages and their format: a list of messages in any wire format, or an
-/// object with one. Returns `None` for other documents.
-pub(super) fn of_document(document: &Value) -> Option<(WireFormat, Vec<Message>)> {
+/// Reads a document's messages: a list of messages in any wire format, or an object with one. Returns
+/// `None` for other documents.
+pub(super) fn of_document(document: &Value) -> Option<Vec<Message>> {
     let format = WireFormat::detect(document)?;
     let instructions = instructions(document).map(Message::system);
     let mut messages: Vec<Message> = instructions.into_iter().collect();
     messages.extend(read(format, WireFormat::messages(&mut document.clone())?));
-    Some((format, messages))
+    Some(messages)
 }
 
 /// Returns true if a message is a turn of the assistant.

@@ -33,8 +33,7 @@ pub(super) fn of(document: &Value) -> Vec<Request> {
 
 fn wrapped(document: &Value, depth: usize) -> Vec<Request> {
     let document = parsed(document);
-    if let Some((_, messages)) = messages::of_document(&document).filter(|(_, all)| !all.is_empty())
-    {
+    if let Some(messages) = messages::of_document(&document).filter(|all| !all.is_empty()) {
         return vec![Request {
             messages,
             answer: None,

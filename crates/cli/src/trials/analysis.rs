@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::replay::Prices;
-use crate::trials::statistics::{Interval, Outcomes, difference, exact_p, share};
+use crate::trials::statistics::{Interval, difference, exact_p, share};
 use crate::trials::{Plan, Record};
 
 /// All that a trial's runs say.
@@ -118,7 +118,7 @@ impl Analysis {
             .zip(arms[1].share)
             .map(|(first, second)| Compared {
                 interval: difference(first, second),
-                p: is_whole.then(|| exact_p(&outcomes(&tasks))),
+                p: is_whole.then(|| exact_p(tasks.iter().map(|task| task.solved))),
             });
         let verdict = match solved.and_then(|solved| Some((solved.p?, solved.interval.value))) {
             None => Verdict::Unfinished,
@@ -137,22 +137,13 @@ impl Analysis {
     }
 }
 
-fn outcomes(tasks: &[TaskFigures]) -> Vec<Outcomes> {
-    let of_task = |task: &TaskFigures| {
-        let [first, second] = task.solved.map(|(solved, runs)| (runs, solved));
-        Outcomes { first, second }
-    };
-    tasks.iter().map(of_task).collect()
-}
-
 /// The money for a run's tokens.
 fn money(run: &Record, prices: Option<&Prices>) -> Option<f64> {
     let (usage, prices) = (run.usage?, prices?);
-    let fresh = prices.card.fresh;
     let parts = [
-        (usage.input, fresh),
-        (usage.cached, prices.card.cached),
-        (usage.written, prices.written.unwrap_or(fresh)),
+        (usage.input, prices.fresh),
+        (usage.cached, prices.cached),
+        (usage.written, prices.written.unwrap_or(prices.fresh)),
         (usage.output, prices.output?),
     ];
     let millionths = parts.map(|(tokens, price)| tokens as f64 * price);

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::trials::error::file;
 use crate::trials::process::{self, ProcessEnd};
 use crate::trials::schedule::Planned;
-use crate::trials::{Arm, Record, Task, Usage, tasks};
+use crate::trials::{Plan, Record, Usage, tasks};
 
 /// Limit of a setup or a check.
 const OWN_LIMIT: Duration = Duration::from_secs(3_600);
@@ -20,13 +20,12 @@ const NOT_FOUND: i32 = 127;
 
 /// Makes one run in `folder`, which is empty. Returns `None` if it was stopped.
 pub(crate) fn run(
-    task: &Task,
-    arm: &Arm,
+    plan: &Plan,
     planned: Planned,
-    limit: Duration,
     folder: &Path,
     stop: &AtomicBool,
 ) -> Result<Option<Record>, Failure> {
+    let (task, arm) = (&plan.tasks[planned.task], &plan.arms[planned.arm]);
     let failed = |why: String| {
         Failure::new(format!("{} under {}: {why}", task.name, arm.name)).hint(
             "the run is not recorded; run the same command again when the cause is gone, and the trial goes on from here",
@@ -77,7 +76,8 @@ pub(crate) fn run(
     let mut agent = prepared(agent, "agent")?;
     agent.stdin(File::open(task.prompt()).map_err(file(&task.prompt()))?);
     let began = Instant::now();
-    let (exit, over_time) = match process::run(&mut agent, limit, stop) {
+    let (exit, over_time) = match process::run(&mut agent, Duration::from_secs(plan.seconds), stop)
+    {
         Ok(ProcessEnd::Exit(status)) if matches!(status.code(), Some(NOT_FOUND | NOT_RUN)) => {
             let said = last_line(&folder.join("agent.err"));
             return Err(failed(format!("the agent does not start: {said}")));

@@ -4,7 +4,7 @@ mod exact;
 mod interval;
 mod power;
 
-pub(crate) use exact::{Outcomes, exact_p};
+pub(crate) use exact::exact_p;
 pub(crate) use interval::{Interval, difference, share};
 pub(crate) use power::{difference_found_by, runs_for};
 

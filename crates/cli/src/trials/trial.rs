@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::trials::error::file;
@@ -50,16 +49,15 @@ impl Trial {
     }
 
     fn one(&self, planned: Planned, stop: &AtomicBool) -> Result<Option<Record>, Failure> {
-        let (task, arm) = (&self.plan.tasks[planned.task], &self.plan.arms[planned.arm]);
-        let limit = Duration::from_secs(self.plan.seconds);
-        let made = |folder: &Path| run::run(task, arm, planned, limit, folder, stop);
+        let made = |folder: &Path| run::run(&self.plan, planned, folder, stop);
         let Some(keep) = &self.keep else {
             let folder = tempfile::Builder::new().prefix("offcut-trial-").tempdir();
             let folder = folder.map_err(file(&std::env::temp_dir()))?;
             return made(folder.path());
         };
-        let name = format!("{}-{}", arm.name, planned.repetition);
-        let folder = keep.join(&task.name).join(name);
+        let arm = &self.plan.arms[planned.arm].name;
+        let folder = keep.join(&self.plan.tasks[planned.task].name);
+        let folder = folder.join(format!("{arm}-{}", planned.repetition));
         // Left by a run that was not recorded.
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(file(&folder))?;

@@ -2,14 +2,14 @@
 
 use offcut_cli::trials::Random;
 
-use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, Task, Work, filler};
-use crate::scripted::view::{RequestView, Search};
+use crate::scripted::step::{Thought, answer, bash, lost};
+use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::view::RequestView;
 
 pub(super) const TASK: Task = Task {
     name: "ids",
     sizes: [2, 8, 24, 70],
-    work: Work::Own { set_up, agent },
+    work: &(set_up as fn(usize) -> Set, agent as Agent),
 };
 
 /// Items of each answer.
@@ -49,20 +49,16 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Step {
-    let parts = view
-        .prompt
-        .split_once("say the last id: ")
-        .zip(view.prompt.split_once("api/"));
-    let Some(((_, keys), (_, rest))) = parts else {
-        return lost();
-    };
+fn agent(view: &RequestView) -> Thought {
+    let after = |words: &str| Some(view.prompt.split_once(words)?.1);
+    let keys = after("say the last id: ").ok_or_else(lost)?;
+    let rest = after("api/").ok_or_else(lost)?;
     // The last answer is enough: the agent's own calls tell how far it has come.
     let mut id = rest.split('.').next().unwrap_or_default().to_owned();
     let called = view.commands("cat api/");
     for (step, key) in keys.split(' ').enumerate() {
         let Some(command) = called.get(step) else {
-            return bash(format!("cat api/{id}.json"));
+            return Ok(bash(format!("cat api/{id}.json")));
         };
         if let Some(next) = called.get(step + 1) {
             id = next
@@ -73,11 +69,7 @@ fn agent(view: &RequestView) -> Step {
         }
         // Context editors may make a table of a list: an id, its key, and the rest.
         let pattern = format!(r#"(?:"key": ?"{key}", ?"id": ?"|^)([0-9a-f]{{12}})(?:"|,{key},)"#);
-        match view.search(command, &pattern) {
-            Search::Found(found) => id = found[1].clone(),
-            Search::Read(step) => return step,
-            Search::Absent => return lost(),
-        }
+        id.clone_from(&view.search(command, &pattern)?[1]);
     }
-    answer(id)
+    Ok(answer(id))
 }

@@ -2,14 +2,14 @@
 
 use offcut_cli::trials::Random;
 
-use crate::scripted::step::{Step, answer, bash, edit, lost};
-use crate::scripted::task::{Set, Task, Work};
-use crate::scripted::view::{RequestView, Search};
+use crate::scripted::step::{Thought, answer, edit};
+use crate::scripted::task::{Agent, Set, Task};
+use crate::scripted::view::RequestView;
 
 pub(super) const TASK: Task = Task {
     name: "edit",
     sizes: [10, 200, 1_500, 3_000],
-    work: Work::Own { set_up, agent },
+    work: &(set_up as fn(usize) -> Set, agent as Agent),
 };
 
 const PATH: &str = "src/handlers.rs";
@@ -27,11 +27,8 @@ fn set_up(count: usize) -> Set {
             )
         };
         before += &function(limit);
-        after += &function(if number == handler {
-            limit + 1_000
-        } else {
-            limit
-        });
+        let raise = if number == handler { 1_000 } else { 0 };
+        after += &function(limit + raise);
     }
     Set {
         prompt: format!("In {PATH}, raise the limit of handler_{handler} by 1000."),
@@ -41,13 +38,11 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Step {
+fn agent(view: &RequestView) -> Thought {
     let command = format!("cat {PATH}");
-    if !view.has_run(&command) {
-        return bash(command);
-    }
+    view.run(&command)?;
     if view.edits() > 0 {
-        return answer("Done.");
+        return Ok(answer("Done."));
     }
     let handler = view
         .prompt
@@ -55,17 +50,12 @@ fn agent(view: &RequestView) -> Step {
         .nth(1)
         .and_then(|rest| rest.split(' ').next())
         .unwrap_or_default();
-    match view.search(&command, &format!(r"let limit_{handler} = (\d+);")) {
-        Search::Found(found) => {
-            let limit: usize = found[1].parse().unwrap_or(0);
-            let name = format!("let limit_{handler} = ");
-            edit(
-                PATH,
-                &format!("{name}{limit};"),
-                &format!("{name}{};", limit + 1_000),
-            )
-        }
-        Search::Read(step) => step,
-        Search::Absent => lost(),
-    }
+    let found = view.search(&command, &format!(r"let limit_{handler} = (\d+);"))?;
+    let limit: usize = found[1].parse().unwrap_or(0);
+    let name = format!("let limit_{handler} = ");
+    Ok(edit(
+        PATH,
+        &format!("{name}{limit};"),
+        &format!("{name}{};", limit + 1_000),
+    ))
 }

@@ -2,14 +2,14 @@
 
 use offcut_cli::trials::Random;
 
-use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, Task, Work, filler};
-use crate::scripted::view::{RequestView, Search, numbers};
+use crate::scripted::step::{Thought, answer, lost};
+use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::view::{RequestView, numbers};
 
 pub(super) const TASK: Task = Task {
     name: "look-ups",
     sizes: [3, 15, 45, 160],
-    work: Work::Own { set_up, agent },
+    work: &(set_up as fn(usize) -> Set, agent as Agent),
 };
 
 /// The beginning of its notes, and of the phones in them.
@@ -45,8 +45,8 @@ fn set_up(count: usize) -> Set {
     set.files.push((
         "question".into(),
         format!(
-            "Which phones have customers {} {} {}?\n",
-            asked[0], asked[1], asked[2]
+            "Which phones have customers {}?\n",
+            asked.map(|customer| customer.to_string()).join(" ")
         ),
     ));
     set.answer = asked
@@ -55,41 +55,33 @@ fn set_up(count: usize) -> Set {
     set
 }
 
-fn agent(view: &RequestView) -> Step {
-    let Some(count) = numbers(&view.prompt).max() else {
-        return lost();
-    };
+fn agent(view: &RequestView) -> Thought {
+    let count = numbers(&view.prompt).max().ok_or_else(lost)?;
     let look = |customer: usize| format!("cat records/{customer}.json");
     // Its own words keep everything that it has found, whatever becomes of the results.
     let noted = view.note(NOTED).and_then(|note| note.split_once(FOUND));
     if noted.is_none() {
-        if let Some(next) = (1..=count).find(|customer| !view.has_run(&look(*customer))) {
-            return bash(look(next));
+        for customer in 1..=count {
+            view.run(&look(customer))?;
         }
-        if !view.has_run("cat question") {
-            return bash("cat question");
-        }
+        view.run("cat question")?;
     }
     let (asked, mut phones) = match noted {
         Some((asked, phones)) => {
             let phones = phones.split(", ").filter(|phone| !phone.is_empty());
             (asked.to_owned(), phones.map(str::to_owned).collect())
         }
-        None => match view.search("cat question", r"customers (.*)\?") {
-            Search::Found(asked) => (asked[1].clone(), Vec::new()),
-            Search::Read(step) => return step,
-            Search::Absent => return lost(),
-        },
+        None => {
+            let asked = view.search("cat question", r"customers (.*)\?")?;
+            (asked[1].clone(), Vec::new())
+        }
     };
     let open: Vec<usize> = numbers(&asked).skip(phones.len()).collect();
     for customer in open {
-        match view.search(&look(customer), r#""phone": ?"([^"]+)""#) {
-            Search::Found(phone) => phones.push(phone[1].clone()),
-            Search::Read(step) => {
-                return step.with(format!("{NOTED}{asked}{FOUND}{}", phones.join(", ")));
-            }
-            Search::Absent => return lost(),
-        }
+        let found = view.search(&look(customer), r#""phone": ?"([^"]+)""#);
+        let noted = || format!("{NOTED}{asked}{FOUND}{}", phones.join(", "));
+        let phone = found.map_err(|step| step.with(noted()))?;
+        phones.push(phone[1].clone());
     }
-    answer(phones.join(", "))
+    Ok(answer(phones.join(", ")))
 }

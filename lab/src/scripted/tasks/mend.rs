@@ -2,14 +2,14 @@
 
 use offcut_cli::trials::Random;
 
-use crate::scripted::step::{Step, answer, bash, edit, lost};
-use crate::scripted::task::{Set, Task, Work, filler};
-use crate::scripted::view::{RequestView, Search};
+use crate::scripted::step::{Thought, answer, bash, edit};
+use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::view::RequestView;
 
 pub(super) const TASK: Task = Task {
     name: "mend",
     sizes: [20, 300, 2_000, 6_000],
-    work: Work::Own { set_up, agent },
+    work: &(set_up as fn(usize) -> Set, agent as Agent),
 };
 
 /// Reads what each module must have and has, and reports as test runners do.
@@ -33,29 +33,19 @@ fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let broken = count * 3 / 4;
     let mut list = String::new();
-    let conf = |random: &mut Random, value: usize| {
-        let lines: Vec<String> = (0..60).map(|_| format!("# {}", filler(random))).collect();
-        format!(
-            "{}\nvalue = {value}\n{}\n",
-            lines[..30].join("\n"),
-            lines[30..].join("\n")
-        )
-    };
     let (mut files, mut expected) = (Vec::new(), Vec::new());
     for module in 0..count {
         let value = random.below(9_000) + 1_000;
         list += &format!("m{module} {value}\n");
         if module == broken {
+            let lines: Vec<String> = (0..60)
+                .map(|_| format!("# {}", filler(&mut random)))
+                .collect();
+            let [above, below] = [&lines[..30], &lines[30..]].map(|lines| lines.join("\n"));
+            let conf = |value: usize| format!("{above}\nvalue = {value}\n{below}\n");
             let path = format!("src/m{module}.conf");
-            let text = conf(&mut random, value + 7);
-            expected.push((
-                path.clone(),
-                text.replace(
-                    &format!("value = {}", value + 7),
-                    &format!("value = {value}"),
-                ),
-            ));
-            files.push((path, text));
+            files.push((path.clone(), conf(value + 7)));
+            expected.push((path, conf(value)));
         }
     }
     files.push(("run-tests".into(), RUNNER.into()));
@@ -68,31 +58,19 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Step {
+fn agent(view: &RequestView) -> Thought {
     const TESTS: &str = "sh run-tests";
     if view.times_run(TESTS) == 0 || view.edits() == 1 && view.times_run(TESTS) == 1 {
-        return bash(TESTS);
+        return Ok(bash(TESTS));
     }
     if view.edits() > 0 {
-        return match view.search(TESTS, r"test result: (.*)") {
-            Search::Found(found) => answer(&found[1]),
-            Search::Read(step) => step,
-            Search::Absent => lost(),
-        };
+        let found = view.search(TESTS, r"test result: (.*)")?;
+        return Ok(answer(&found[1]));
     }
-    let (path, right) =
-        match view.search(TESTS, r"(src/\S+): assertion failed: expected (\d+), found") {
-            Search::Found(found) => (found[1].clone(), found[2].clone()),
-            Search::Read(step) => return step,
-            Search::Absent => return lost(),
-        };
+    let failed = view.search(TESTS, r"(src/\S+): assertion failed: expected (\d+), found")?;
+    let (path, right) = (&failed[1], &failed[2]);
     let look = format!("cat {path}");
-    if !view.has_run(&look) {
-        return bash(look);
-    }
-    match view.search(&look, r"^(value = )\d+$") {
-        Search::Found(found) => edit(&path, &found[0], &format!("{}{right}", found[1])),
-        Search::Read(step) => step,
-        Search::Absent => lost(),
-    }
+    view.run(&look)?;
+    let found = view.search(&look, r"^(value = )\d+$")?;
+    Ok(edit(path, &found[0], &format!("{}{right}", found[1])))
 }

@@ -2,14 +2,14 @@
 
 use offcut_cli::trials::Random;
 
-use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, Task, Work, filler};
-use crate::scripted::view::{RequestView, Search, numbers};
+use crate::scripted::step::{Step, Thought, answer, lost};
+use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::view::{RequestView, numbers};
 
 pub(super) const TASK: Task = Task {
     name: "needle",
     sizes: [3, 12, 50, 160],
-    work: Work::Own { set_up, agent },
+    work: &(set_up as fn(usize) -> Set, agent as Agent),
 };
 
 fn set_up(count: usize) -> Set {
@@ -39,33 +39,24 @@ fn set_up(count: usize) -> Set {
     set
 }
 
-fn agent(view: &RequestView) -> Step {
-    let Some(count) = numbers(&view.prompt).max() else {
-        return lost();
-    };
+fn agent(view: &RequestView) -> Thought {
+    let count = numbers(&view.prompt).max().ok_or_else(lost)?;
     let look = |page: usize| format!("cat pages/{page}.txt");
-    if let Some(next) = (1..=count).find(|page| !view.has_run(&look(*page))) {
-        return bash(look(next));
+    for page in 1..=count {
+        view.run(&look(page))?;
     }
-    if !view.has_run("cat question") {
-        return bash("cat question");
-    }
+    view.run("cat question")?;
     // Looking at everything in view costs nothing, so it comes first.
     const GATE: &str = r"word at the gate would be (\w+)";
-    // A page that was fetched again has been looked at, even if it is gone once more.
-    let searches: Vec<Search> = (1..=count)
-        .map(|page| match view.search(&look(page), GATE) {
-            Search::Read(_) if view.times_run(&look(page)) > 1 => Search::Absent,
-            found => found,
-        })
-        .collect();
     let mut read = None;
-    for search in searches {
-        match search {
-            Search::Found(found) => return answer(&found[1]),
-            Search::Read(step) => read = read.or(Some(step)),
-            Search::Absent => {}
+    for page in 1..=count {
+        match view.search(&look(page), GATE) {
+            Ok(found) => return Ok(answer(&found[1])),
+            // A page that was fetched again has been looked at, even if it is gone once more.
+            Err(Step::Answer(_)) => {}
+            Err(_) if view.times_run(&look(page)) > 1 => {}
+            Err(step) => read = read.or(Some(step)),
         }
     }
-    read.unwrap_or_else(lost)
+    read.ok_or_else(lost)
 }

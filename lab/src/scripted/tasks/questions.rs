@@ -3,9 +3,9 @@
 
 use offcut_cli::trials::Random;
 
-use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Asked, Set, filler};
-use crate::scripted::view::{RequestView, Search};
+use crate::scripted::step::{Thought, answer};
+use crate::scripted::task::{Set, Work, filler};
+use crate::scripted::view::RequestView;
 
 /// A question about the output of a command.
 #[derive(Debug)]
@@ -16,9 +16,20 @@ pub(crate) struct Question {
     file: &'static str,
     /// Lines or records in 5 kB.
     pub(crate) count: usize,
-    /// The text of so many, and the answer.
-    text: fn(&mut Random, usize) -> (String, String),
+    text: QuestionText,
     find: Find,
+}
+
+#[derive(Debug)]
+enum QuestionText {
+    /// One line with a value, which is the answer, among `other` ones. [`filled`] has the places in them.
+    Among {
+        value: &'static str,
+        odd: &'static str,
+        other: &'static str,
+    },
+    /// The text of so many, and the answer.
+    Made(fn(&mut Random, usize) -> (String, String)),
 }
 
 #[derive(Debug)]
@@ -27,8 +38,6 @@ enum Find {
     Line(&'static str),
     /// A finding that no single line tells.
     All {
-        /// Computes it from the whole text.
-        by_eye: fn(&str) -> Option<String>,
         /// The first group of a regular expression, if a preview can say it.
         told: Option<&'static str>,
         /// The question to the reader, in jq's language.
@@ -36,9 +45,18 @@ enum Find {
     },
 }
 
-impl Asked for Question {
+impl Work for Question {
     fn set_up(&self, count: usize) -> Set {
-        let (text, answer) = (self.text)(&mut Random::new(count as u64), count);
+        let random = &mut Random::new(count as u64);
+        let (text, answer) = match self.text {
+            QuestionText::Made(text) => text(random, count),
+            QuestionText::Among { value, odd, other } => {
+                let value = filled(value, random, 0, "");
+                let odd = filled(odd, random, count * 3 / 5, &value);
+                let text = among(&odd, count, |index| filled(other, random, index, &value));
+                (text, value)
+            }
+        };
         let text = if self.file.ends_with(".sh") {
             format!("cat <<'END_OF_OUTPUT'\n{text}END_OF_OUTPUT\nexit 1\n")
         } else {
@@ -52,29 +70,21 @@ impl Asked for Question {
         }
     }
 
-    fn agent(&self, view: &RequestView) -> Step {
+    fn act(&self, view: &RequestView, set: &Set) -> Thought {
         let program = if self.file.ends_with(".sh") {
             "sh"
         } else {
             "cat"
         };
         let command = format!("{program} {}", self.file);
-        if !view.has_run(&command) {
-            return bash(command);
-        }
-        let search = match self.find {
-            Find::Line(pattern) => view.search(&command, pattern),
-            Find::All {
-                by_eye,
-                told,
-                query,
-            } => view.ask(&command, by_eye, told, query),
-        };
-        match search {
-            Search::Found(found) => answer(found.last().map_or("", String::as_str)),
-            Search::Read(step) => step,
-            Search::Absent => lost(),
-        }
+        view.run(&command)?;
+        Ok(answer(match self.find {
+            Find::Line(pattern) => view.search(&command, pattern)?.remove(1),
+            Find::All { told, query } => {
+                let whole = (&*set.files[0].1, &*set.answer);
+                view.ask(&command, whole, told, query)?
+            }
+        }))
     }
 }
 
@@ -94,16 +104,24 @@ fn among(odd: &str, count: usize, mut line: impl FnMut(usize) -> String) -> Stri
     })
 }
 
-/// A cell of the line whose number in a column is the greatest.
-fn greatest(text: &str, column: usize, cell: usize) -> Option<String> {
-    let cells = text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let number = |cells: &Vec<&str>| cells.get(column)?.parse::<usize>().ok();
-    let line = cells
-        .filter(|cells| number(cells).is_some())
-        .max_by_key(number)?;
-    Some((*line.get(cell)?).to_owned())
+/// Fills the places of a template: `$v` is the value, `$i` the index of the line, `$g` that of its group, `$n` a number,
+/// `$x` sixteen digits, and `$w` words.
+fn filled(template: &str, random: &mut Random, index: usize, value: &str) -> String {
+    let mut parts = template.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (place, rest) = part.split_at(1);
+        text += &match place {
+            "i" => index.to_string(),
+            "g" => (index / 9).to_string(),
+            "n" => (random.below(900) + 100).to_string(),
+            "x" => format!("{:016x}", random.next_u64()),
+            "w" => filler(random),
+            _ => value.to_owned(),
+        };
+        text += rest;
+    }
+    text
 }
 
 pub(crate) static ALL: [Question; 20] = [
@@ -112,17 +130,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which value does the failing test find?",
         file: "pytest.sh",
         count: 75,
-        text: |random, count| {
-            let value = random.below(9_000).to_string();
-            let failed =
-                format!("E       assert {value} == 120\n\ntests/test_rates.py:88: AssertionError");
-            let passed = |index| {
-                format!(
-                    "tests/test_rates.py::test_case_{index} PASSED [{:3}%]",
-                    index * 100 / count
-                )
-            };
-            (among(&failed, count, passed), value)
+        text: QuestionText::Among {
+            value: "$n",
+            odd: "E       assert $v == 120\n\ntests/test_rates.py:88: AssertionError",
+            other: "tests/test_rates.py::test_case_$i PASSED [$g%]",
         },
         find: Find::Line(r"assert (\d+) == 120"),
     },
@@ -131,17 +142,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Where does the build fail?",
         file: "build.sh",
         count: 28,
-        text: |random, count| {
-            let place = format!("src/wire/frame.c:{}", random.below(900));
-            let error = format!("{place}:17: error: 'struct frame' has no member named 'lenght'");
-            let warning = |index| {
-                format!(
-                    "src/mod{}.c:{}:9: warning: unused variable 'tmp{index}' [-Wunused-variable]\n     int tmp{index} = 0;\n         ^~~~",
-                    index % 40,
-                    random.below(900)
-                )
-            };
-            (among(&error, count, warning), place)
+        text: QuestionText::Among {
+            value: "src/wire/frame.c:$n",
+            odd: "$v:17: error: 'struct frame' has no member named 'lenght'",
+            other: "src/mod$g.c:$n:9: warning: unused variable 'tmp$i' [-Wunused-variable]\n     int tmp$i = 0;\n         ^~~~",
         },
         find: Find::Line(r"(src/\S+\.c:\d+):\d+: error"),
     },
@@ -150,17 +154,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which value has RETRY_LIMIT, where it is defined?",
         file: "matches.txt",
         count: 60,
-        text: |random, count| {
-            let value = (random.below(80) + 11).to_string();
-            let defined = format!("src/limits.rs:7:pub const RETRY_LIMIT: u32 = {value};");
-            let used = |index| {
-                format!(
-                    "src/jobs/job_{}.rs:{}:    if attempts > RETRY_LIMIT {{ give_up({index}); }}",
-                    index / 9,
-                    index % 9 * 40
-                )
-            };
-            (among(&defined, count, used), value)
+        text: QuestionText::Among {
+            value: "$n",
+            odd: "src/limits.rs:7:pub const RETRY_LIMIT: u32 = $v;",
+            other: "src/jobs/job_$g.rs:$i:    if attempts > RETRY_LIMIT { give_up($i); }",
         },
         find: Find::Line(r"RETRY_LIMIT: u32 = (\d+)"),
     },
@@ -169,7 +166,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which flight is the cheapest?",
         file: "flights.json",
         count: 50,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let best = random.below(count);
             let flights: Vec<String> = (0..count).map(|index| {
                 let price = if index == best { 61 } else { random.below(700) + 90 };
@@ -179,21 +176,8 @@ pub(crate) static ALL: [Question; 20] = [
                 format!("{{\"flights\":[{}]}}\n", flights.join(",")),
                 format!("F{best:05}"),
             )
-        },
+        }),
         find: Find::All {
-            by_eye: |text| {
-                let price = |flight: &&str| {
-                    flight
-                        .split("\"price\":")
-                        .nth(1)?
-                        .split(',')
-                        .next()?
-                        .parse::<usize>()
-                        .ok()
-                };
-                let best = text.split("{\"id\":\"").skip(1).min_by_key(price)?;
-                Some(best[..6].to_owned())
-            },
             told: Some(r"(?s)price: 61….*\|(F\d{5})\|[^\n]*\|61\|"),
             query: ".flights | min_by(.price) | .id",
         },
@@ -203,7 +187,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "How many tickets are open and of high priority?",
         file: "tickets.jsonl",
         count: 30,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let mut open = 0;
             let text = lines(count, |index| {
                 let (state, priority) = (
@@ -217,15 +201,8 @@ pub(crate) static ALL: [Question; 20] = [
                 )
             });
             (text, open.to_string())
-        },
+        }),
         find: Find::All {
-            by_eye: |text| {
-                Some(
-                    text.matches("\"state\":\"open\",\"priority\":\"high\"")
-                        .count()
-                        .to_string(),
-                )
-            },
             told: None,
             query: "map(select(.state == \"open\" and .priority == \"high\")) | length",
         },
@@ -235,7 +212,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which worker lost its lease?",
         file: "server.log",
         count: 75,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let worker = format!("worker-{}", random.below(90) + 10);
             let time = |index: usize| {
                 format!(
@@ -258,7 +235,7 @@ pub(crate) static ALL: [Question; 20] = [
                 ),
             };
             (among(&error, count, info), worker)
-        },
+        }),
         find: Find::Line(r"ERROR (worker-\d+) lost its lease"),
     },
     Question {
@@ -266,16 +243,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "How many days of notice do contractors give?",
         file: "handbook.md",
         count: 10,
-        text: |random, count| {
-            let days = (random.below(60) + 31).to_string();
-            let notice = format!("## Notice\n\nContractors give {days} days of notice.\n");
-            let chapter = |index| {
-                format!(
-                    "## Chapter {index}\n\n{}",
-                    lines(5, |_| filler(random) + ".")
-                )
-            };
-            (among(&notice, count, chapter), days)
+        text: QuestionText::Among {
+            value: "$n",
+            odd: "## Notice\n\nContractors give $v days of notice.\n",
+            other: "## Chapter $i\n\n$w.\n$w.\n$w.\n$w.\n$w.\n",
         },
         find: Find::Line(r"Contractors give (\d+) days"),
     },
@@ -284,7 +255,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which sum have the orders of customer 3?",
         file: "orders.csv",
         count: 350,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let mut sum = 0;
             let text = lines(count, |index| {
                 let (customer, amount) = (random.below(5), random.below(900) + 100);
@@ -292,14 +263,8 @@ pub(crate) static ALL: [Question; 20] = [
                 format!("o{index:06},{customer},{amount}")
             });
             (format!("order,customer,amount\n{text}"), sum.to_string())
-        },
+        }),
         find: Find::All {
-            by_eye: |text| {
-                let amounts = text
-                    .lines()
-                    .filter_map(|line| line.split_once(",3,")?.1.parse::<usize>().ok());
-                Some(amounts.sum::<usize>().to_string())
-            },
             told: None,
             query: "map(select(.customer == 3) | .amount) | add",
         },
@@ -309,7 +274,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which commit is the head of the pull request?",
         file: "pull.json",
         count: 32,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let commit = format!("{:040x}", random.next_u64());
             let check = |index| {
                 format!(
@@ -326,9 +291,8 @@ pub(crate) static ALL: [Question; 20] = [
                 ),
                 commit,
             )
-        },
+        }),
         find: Find::All {
-            by_eye: |text| Some(text.split("\"sha\":\"").nth(1)?[..40].to_owned()),
             told: Some(r#"sha"?: ?"?([0-9a-f]{40})"#),
             query: ".head.sha",
         },
@@ -338,7 +302,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which file is the largest?",
         file: "ls.txt",
         count: 85,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let file = format!("part-{:05}.bin", count * 3 / 5);
             let large = format!("-rw-r--r-- 1 ada staff  99123456 Nov 20 10:00 {file}");
             let other = |index| {
@@ -352,9 +316,8 @@ pub(crate) static ALL: [Question; 20] = [
                 format!("total 12345678\n{}", among(&large, count, other)),
                 file,
             )
-        },
+        }),
         find: Find::All {
-            by_eye: |text| greatest(text, 4, 8),
             told: Some(r"[ |]99123456[ |].*[ |](part-\d+\.bin)"),
             query: r#"map([splits(" +")] | select(length > 8)) | max_by(.[4] | tonumber) | .[8]"#,
         },
@@ -364,15 +327,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which commit raised the limit of open files?",
         file: "commits.txt",
         count: 60,
-        text: |random, count| {
-            let hash = format!("{:016x}", random.next_u64());
-            let commit = format!("{hash} Raise the limit of open files");
-            (
-                among(&commit, count, |_| {
-                    format!("{:016x} {}", random.next_u64(), filler(random))
-                }),
-                hash,
-            )
+        text: QuestionText::Among {
+            value: "$x",
+            odd: "$v Raise the limit of open files",
+            other: "$x $w",
         },
         find: Find::Line(r"([0-9a-f]{16}) Raise the limit of open files"),
     },
@@ -381,24 +339,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which value gets MAX_OPEN?",
         file: "changes.diff",
         count: 18,
-        text: |random, count| {
-            let value = (random.below(800) + 100).to_string();
-            let change = |index: usize, lines: &str| {
-                format!(
-                    "diff --git a/src/m{index}.rs b/src/m{index}.rs\nindex 1a2b3c..4d5e6f 100644\n--- a/src/m{index}.rs\n+++ b/src/m{index}.rs\n@@ -10,3 +10,3 @@\n fn run() {{\n{lines}\n }}"
-                )
-            };
-            let wanted = change(
-                count * 3 / 5,
-                &format!("-const MAX_OPEN: usize = 64;\n+const MAX_OPEN: usize = {value};"),
-            );
-            let other = |index| {
-                change(
-                    index,
-                    &format!("-    log({index});\n+    trace({:?});", filler(random)),
-                )
-            };
-            (among(&wanted, count, other), value)
+        text: QuestionText::Among {
+            value: "$n",
+            odd: "diff --git a/src/m$i.rs b/src/m$i.rs\nindex 1a2b3c..4d5e6f 100644\n--- a/src/m$i.rs\n+++ b/src/m$i.rs\n@@ -10,3 +10,3 @@\n fn run() {\n-const MAX_OPEN: usize = 64;\n+const MAX_OPEN: usize = $v;\n }",
+            other: "diff --git a/src/m$i.rs b/src/m$i.rs\nindex 1a2b3c..4d5e6f 100644\n--- a/src/m$i.rs\n+++ b/src/m$i.rs\n@@ -10,3 +10,3 @@\n fn run() {\n-    log($i);\n+    trace(\"$w\");\n }",
         },
         find: Find::Line(r"\+const MAX_OPEN: usize = (\d+)"),
     },
@@ -407,17 +351,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "How many EUR does the Larkspur lamp cost?",
         file: "page.md",
         count: 27,
-        text: |random, count| {
-            let price = format!("{}.50", random.below(90) + 10);
-            let lamp = format!("The Larkspur lamp costs {price} EUR until the end of the year.");
-            let other = |index| {
-                format!(
-                    "[{}](https://shop.example.com/p/{index}) {}",
-                    filler(random),
-                    filler(random)
-                )
-            };
-            (among(&lamp, count, other), price)
+        text: QuestionText::Among {
+            value: "$n.50",
+            odd: "The Larkspur lamp costs $v EUR until the end of the year.",
+            other: "[$w](https://shop.example.com/p/$i) $w",
         },
         find: Find::Line(r"Larkspur lamp costs (\S+) EUR"),
     },
@@ -426,36 +363,13 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which version has left-margin?",
         file: "app.lock",
         count: 32,
-        text: |random, count| {
-            let version = format!("4.{}.{}", random.below(90), random.below(9));
-            let package = |name: &str, version: &str, sum: u64| {
-                format!(
-                    "[[package]]\nname = \"{name}\"\nversion = \"{version}\"\nchecksum = \"{sum:064x}\"\n"
-                )
-            };
-            let wanted = package("left-margin", &version, 7);
-            (
-                among(&wanted, count, |index| {
-                    package(
-                        &format!("crate-{index}"),
-                        &format!("1.{}.0", index % 40),
-                        random.next_u64(),
-                    )
-                }),
-                version,
-            )
+        text: QuestionText::Among {
+            value: "4.$n.$i",
+            odd: "[[package]]\nname = \"left-margin\"\nversion = \"$v\"\nchecksum = \"$x$x$x$x\"\n",
+            other: "[[package]]\nname = \"crate-$i\"\nversion = \"1.$g.0\"\nchecksum = \"$x$x$x$x\"\n",
         },
         // A model asks for the name with the line after it.
         find: Find::All {
-            by_eye: |text| {
-                Some(
-                    text.split("\"left-margin\"\nversion = \"")
-                        .nth(1)?
-                        .split('"')
-                        .next()?
-                        .to_owned(),
-                )
-            },
             told: Some(r#""left-margin"\nversion = "([^"]+)"#),
             query: r#"join("\n") | capture("\"left-margin\"\nversion = \"(?<v>[^\"]+)").v"#,
         },
@@ -465,7 +379,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which account is frozen?",
         file: "accounts.txt",
         count: 135,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let frozen = format!("{:05}", count * 3 / 5);
             let account =
                 |id: &str, balance, state| format!(" {id} | north  | {balance:>7} | {state}");
@@ -478,7 +392,7 @@ pub(crate) static ALL: [Question; 20] = [
                 ),
                 frozen,
             )
-        },
+        }),
         find: Find::Line(r"(\d{5})[ |].*frozen"),
     },
     Question {
@@ -486,7 +400,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which PID uses most memory?",
         file: "ps.txt",
         count: 95,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let pid = (1_000 + count * 3 / 5).to_string();
             let large = format!("{pid:>7}   12  987654321 /usr/bin/worker --queue q3");
             let other = |index| {
@@ -505,9 +419,8 @@ pub(crate) static ALL: [Question; 20] = [
                 ),
                 pid,
             )
-        },
+        }),
         find: Find::All {
-            by_eye: |text| greatest(text, 2, 0),
             told: Some(r"\b(\d{4,7})[ |]+\d+[ |]+987654321"),
             query: "max_by(.RSS) | .PID",
         },
@@ -517,18 +430,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "How many times did /pay answer with 502?",
         file: "metrics.txt",
         count: 90,
-        text: |random, count| {
-            let value = (random.below(90_000) + 10_000).to_string();
-            let wanted = format!("http_errors_total{{route=\"/pay\",code=\"502\"}} {value}");
-            (
-                among(&wanted, count, |index| {
-                    format!(
-                        "http_requests_total{{route=\"/r{index}\",code=\"200\"}} {}",
-                        random.below(1_000_000)
-                    )
-                }),
-                value,
-            )
+        text: QuestionText::Among {
+            value: "$n",
+            odd: "http_errors_total{route=\"/pay\",code=\"502\"} $v",
+            other: "http_requests_total{route=\"/r$i\",code=\"200\"} $n",
         },
         find: Find::Line(r#"http_errors_total\{route="/pay",code="502"\} (\d+)"#),
     },
@@ -537,20 +442,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Where is the error?",
         file: "lint.sh",
         count: 68,
-        text: |random, count| {
-            let place = format!("src/view/menu.ts:{}:3", random.below(900));
-            let error = format!("{place}: error no-floating-promises: Promises must be awaited");
-            let warning = |index| {
-                format!(
-                    "src/view/part{}.ts:{}:7: warning prefer-const: 'v{index}' is never reassigned",
-                    index % 30,
-                    random.below(900)
-                )
-            };
-            (
-                format!("{}{count} problems\n", among(&error, count, warning)),
-                place,
-            )
+        text: QuestionText::Among {
+            value: "src/view/menu.ts:$n:3",
+            odd: "$v: error no-floating-promises: Promises must be awaited",
+            other: "src/view/part$g.ts:$n:7: warning prefer-const: 'v$i' is never reassigned",
         },
         find: Find::Line(r"(src/\S+:\d+:\d+): error"),
     },
@@ -559,17 +454,10 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which shelf was not there?",
         file: "pick.sh",
         count: 50,
-        text: |random, count| {
-            let shelf = format!("shelf-{}", random.below(10_000));
-            let error = format!(
-                "Traceback (most recent call last):\n  File \"app/pick.py\", line 7, in pick\n    return shelves[name]\nKeyError: '{shelf}'"
-            );
-            (
-                among(&error, count, |index| {
-                    format!("picked order {index}: {}", filler(random))
-                }),
-                shelf,
-            )
+        text: QuestionText::Among {
+            value: "shelf-$n",
+            odd: "Traceback (most recent call last):\n  File \"app/pick.py\", line 7, in pick\n    return shelves[name]\nKeyError: '$v'",
+            other: "picked order $i: $w",
         },
         find: Find::Line(r"KeyError: '([^']+)'"),
     },
@@ -578,7 +466,7 @@ pub(crate) static ALL: [Question; 20] = [
         prompt: "Which shipment has another number than was ordered?",
         file: "shipments.csv",
         count: 350,
-        text: |random, count| {
+        text: QuestionText::Made(|random, count| {
             let wrong = random.below(count);
             let text = lines(count, |index| {
                 let ordered = random.below(90) + 10;
@@ -589,15 +477,8 @@ pub(crate) static ALL: [Question; 20] = [
                 format!("shipment,ordered,shipped\n{text}"),
                 format!("s{wrong:06}"),
             )
-        },
+        }),
         find: Find::All {
-            by_eye: |text| {
-                text.lines().skip(1).find_map(|line| {
-                    let (shipment, numbers) = line.split_once(',')?;
-                    let (ordered, shipped) = numbers.split_once(',')?;
-                    (ordered != shipped).then(|| shipment.to_owned())
-                })
-            },
             told: None,
             query: "map(select(.ordered != .shipped)) | .[0].shipment",
         },

@@ -2,14 +2,14 @@
 
 use offcut_cli::trials::Random;
 
-use crate::scripted::step::{Step, answer, bash};
-use crate::scripted::task::{Set, Task, Work};
+use crate::scripted::step::{Thought, answer};
+use crate::scripted::task::{Agent, Set, Task};
 use crate::scripted::view::RequestView;
 
 pub(super) const TASK: Task = Task {
     name: "sums",
     sizes: [20, 300, 4_000, 16_000],
-    work: Work::Own { set_up, agent },
+    work: &(set_up as fn(usize) -> Set, agent as Agent),
 };
 
 fn set_up(count: usize) -> Set {
@@ -32,17 +32,12 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Step {
+fn agent(view: &RequestView) -> Thought {
     const TABLE: &str = "cat orders.csv";
-    if !view.has_run(TABLE) {
-        return bash(TABLE);
-    }
+    view.run(TABLE)?;
     let add = |notes: &str, lines: &mut dyn Iterator<Item = &str>| {
         let amounts = lines.filter_map(|line| line.rsplit(',').next()?.parse::<usize>().ok());
         (notes.parse().unwrap_or(0) + amounts.sum::<usize>()).to_string()
     };
-    match view.all_lines(TABLE, r",north,\d+$", add) {
-        Ok(sum) => answer(sum),
-        Err(step) => step,
-    }
+    Ok(answer(view.all_lines(TABLE, r",north,\d+$", add)?))
 }

@@ -4,7 +4,7 @@ use offcut::ToolCall;
 use offcut::format::Message;
 use serde_json::Value;
 
-use crate::transcript::fields::{is_true, items, parts, text};
+use crate::transcript::fields::{call, is_true, items, parts, text};
 
 pub(super) fn is_trajectory(document: &Value) -> bool {
     text(document, "schema_version").starts_with("ATIF-")
@@ -26,7 +26,9 @@ pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
 /// Converts a step to a message, followed by the environment's answers.
 fn messages(step: &Value) -> Vec<Message> {
     let content = parts(&step["message"]);
-    let calls: Vec<ToolCall> = items(step, "tool_calls").map(call).collect();
+    let calls: Vec<ToolCall> = items(step, "tool_calls")
+        .map(|block| call(block, "tool_call_id", "function_name"))
+        .collect();
     let observed = items(&step["observation"], "results");
     // Steps that are excluded were counted in another trajectory, or called no model.
     let is_call = !is_true(step, "is_copied_context") && step["llm_call_count"].as_u64() != Some(0);
@@ -52,15 +54,6 @@ fn messages(step: &Value) -> Vec<Message> {
         "system" => Message::System { content },
         _ => Message::User { content },
     }]
-}
-
-fn call(call: &Value) -> ToolCall {
-    let arguments = call.get("arguments").map(Value::to_string);
-    ToolCall::new(
-        text(call, "tool_call_id"),
-        text(call, "function_name"),
-        arguments.unwrap_or_default(),
-    )
 }
 
 #[cfg(test)]

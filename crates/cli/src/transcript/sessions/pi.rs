@@ -3,11 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use offcut::ToolCall;
 use offcut::format::Message;
 use serde_json::Value;
 
-use crate::transcript::fields::{is_true, items, parts, text};
+use crate::transcript::fields::{call, is_true, items, parts, text};
 
 /// Recognizes the header in the first line, or, in an export without one, the role of results.
 pub(super) fn is_session(lines: &[Value]) -> bool {
@@ -80,7 +79,10 @@ fn said(message: &Value) -> Option<Message> {
     match text(message, "role") {
         "assistant" => Some(Message::Assistant {
             content: parts(content),
-            calls: items(message, "content").filter_map(call).collect(),
+            calls: items(message, "content")
+                .filter(|block| text(block, "type") == "toolCall")
+                .map(|block| call(block, "id", "name"))
+                .collect(),
         }),
         "toolResult" => Some(Message::Tool {
             call_id: text(message, "toolCallId").to_owned(),
@@ -104,17 +106,6 @@ fn user(content: &Value) -> Message {
     Message::User {
         content: parts(content),
     }
-}
-
-fn call(block: &Value) -> Option<ToolCall> {
-    let arguments = block.get("arguments").map(Value::to_string);
-    (text(block, "type") == "toolCall").then(|| {
-        ToolCall::new(
-            text(block, "id"),
-            text(block, "name"),
-            arguments.unwrap_or_default(),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! be a user message.
 
 use offcut::format::{Message, WireFormat};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::transcript::fields::{is_true, items, text};
 use crate::transcript::messages;
@@ -35,41 +35,33 @@ fn written(turn: &Value) -> bool {
 }
 
 fn sent(entry: &Value, id: &str, acted: Option<&str>) -> Value {
-    let content = entry.get("content").cloned().unwrap_or_default();
-    let mut message = Map::new();
-    message.insert("role".to_owned(), entry["role"].clone());
-    message.insert("content".to_owned(), content);
-    if is_true(entry, "is_demo") {
-        // It is sent, but the model did not write it here.
-        message.insert("role".to_owned(), json!("user"));
-        return Value::Object(message);
-    }
+    let mut message = json!({"role": entry["role"], "content": entry["content"]});
     match text(entry, "role") {
+        // It is sent, but the model did not write it here.
+        _ if is_true(entry, "is_demo") => message["role"] = "user".into(),
         "assistant" if written(entry) => {
             let action = text(entry, "action").trim();
             let name = action.split_whitespace().next().unwrap_or_default();
             let function =
                 json!({"name": name, "arguments": json!({"action": action}).to_string()});
-            let call = json!([{"id": id, "type": "function", "function": function}]);
-            message.insert("tool_calls".to_owned(), call);
+            message["tool_calls"] = json!([{"id": id, "type": "function", "function": function}]);
         }
         "assistant" if entry["tool_calls"].is_array() => {
-            message.insert("tool_calls".to_owned(), entry["tool_calls"].clone());
+            message["tool_calls"] = entry["tool_calls"].clone();
         }
         "tool" => {
             let answered = entry.pointer("/tool_call_ids/0");
-            let answered = answered.unwrap_or(&entry["tool_call_id"]).clone();
-            message.insert("tool_call_id".to_owned(), answered);
+            message["tool_call_id"] = answered.unwrap_or(&entry["tool_call_id"]).clone();
         }
         "user" => {
             if let Some(id) = acted {
-                message.insert("role".to_owned(), json!("tool"));
-                message.insert("tool_call_id".to_owned(), json!(id));
+                message["role"] = "tool".into();
+                message["tool_call_id"] = id.into();
             }
         }
         _ => {}
     }
-    Value::Object(message)
+    message
 }
 
 #[cfg(test)]

@@ -2,15 +2,6 @@
 
 use super::ln_binomial;
 
-/// Runs of one task by two arms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcomes {
-    /// Runs of the first arm, and those of them that solved the task.
-    pub(crate) first: (u64, u64),
-    /// Runs of the second arm, and those of them that solved the task.
-    pub(crate) second: (u64, u64),
-}
-
 /// The two-sided p-value of the exact conditional test, stratified by task.
 ///
 /// Under the hypothesis that in each task both arms solve equally often, the number that the first solves follows a
@@ -18,11 +9,12 @@ pub(crate) struct Outcomes {
 /// The p-value is the probability of all sums that are at most as likely as the one that was seen. With one
 /// task it is Fisher's test, with one repetition McNemar's, and in R `mantelhaen.test(exact = TRUE)`. The
 /// probability of an error is never above alpha, whatever the numbers.
-pub(crate) fn exact_p(tasks: &[Outcomes]) -> f64 {
+///
+/// Each of `tasks` has the runs that solved it, and all runs, of the first arm and of the second.
+pub(crate) fn exact_p(tasks: impl IntoIterator<Item = [(u64, u64); 2]>) -> f64 {
     let mut sums = vec![1.0];
     let mut seen = 0;
-    for task in tasks {
-        let ((runs, solved), (other_runs, other_solved)) = (task.first, task.second);
+    for [(solved, runs), (other_solved, other_runs)] in tasks {
         let both = solved + other_solved;
         let least = both.saturating_sub(other_runs);
         let most = runs.min(both);
@@ -53,8 +45,9 @@ fn convolved(one: &[f64], other: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn outcomes(first: (u64, u64), second: (u64, u64)) -> Outcomes {
-        Outcomes { first, second }
+    /// A task by its numbers of runs, with those that solved it.
+    fn outcomes(first: (u64, u64), second: (u64, u64)) -> [(u64, u64); 2] {
+        [first, second].map(|(runs, solved)| (solved, runs))
     }
 
     #[track_caller]
@@ -68,8 +61,8 @@ mod tests {
     #[test]
     fn one_task_is_fishers_test() {
         // The lady tasting tea, and Fisher's twins, as in R's `?fisher.test`.
-        is_near(exact_p(&[outcomes((4, 3), (4, 1))]), 0.485_7, 4);
-        is_near(exact_p(&[outcomes((17, 2), (13, 10))]), 0.000_536_7, 7);
+        is_near(exact_p([outcomes((4, 3), (4, 1))]), 0.485_7, 4);
+        is_near(exact_p([outcomes((17, 2), (13, 10))]), 0.000_536_7, 7);
     }
 
     #[test]
@@ -78,7 +71,7 @@ mod tests {
         let mut tasks = vec![outcomes((1, 1), (1, 0))];
         tasks.extend([outcomes((1, 0), (1, 1)); 9]);
         tasks.extend([outcomes((1, 1), (1, 1)); 30]);
-        is_near(exact_p(&tasks), 22.0 / 1024.0, 12);
+        is_near(exact_p(tasks), 22.0 / 1024.0, 12);
     }
 
     #[test]
@@ -91,16 +84,16 @@ mod tests {
             ((6, 5), (6, 6)),
             ((2, 2), (5, 5)),
         ];
-        let tasks: Vec<Outcomes> = doses.map(|(first, second)| outcomes(first, second)).into();
-        is_near(exact_p(&tasks), 0.039_94, 5);
+        let tasks = doses.map(|(first, second)| outcomes(first, second));
+        is_near(exact_p(tasks), 0.039_94, 5);
     }
 
     #[test]
     fn equal_arms_and_no_run_at_all_differ_in_nothing() {
-        is_near(exact_p(&[outcomes((10, 5), (10, 5))]), 1.0, 12);
-        is_near(exact_p(&[]), 1.0, 12);
+        is_near(exact_p([outcomes((10, 5), (10, 5))]), 1.0, 12);
+        is_near(exact_p([]), 1.0, 12);
         is_near(
-            exact_p(&[outcomes((0, 0), (0, 0)), outcomes((3, 0), (0, 0))]),
+            exact_p([outcomes((0, 0), (0, 0)), outcomes((3, 0), (0, 0))]),
             1.0,
             12,
         );

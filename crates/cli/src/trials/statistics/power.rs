@@ -7,24 +7,19 @@ use super::normal;
 /// Fleiss, Tytun and Ury's number (1980) for two shares and a two-sided exact test: that of the normal approximation,
 /// which R's `power.prop.test` gives, with a correction for continuity.
 pub(crate) fn runs_for(expected: f64, difference: f64, alpha: f64, power: f64) -> u64 {
-    let both = [expected - difference, expected + difference];
-    let possible = both.into_iter().filter(|share| (0.0..=1.0).contains(share));
-    let runs =
-        possible.map(|share| corrected(approximate(expected, share, alpha, power), difference));
-    // A difference above a half may be impossible in both directions: then counted from 0 or 1.
-    let runs = runs.fold(f64::NAN, f64::max);
-    let runs = if runs.is_nan() {
-        let from = if expected < 0.5 { 0.0 } else { 1.0 };
-        let to = if expected < 0.5 {
-            difference
-        } else {
-            1.0 - difference
-        };
-        corrected(approximate(from, to, alpha, power), difference)
-    } else {
-        runs
-    };
-    runs.ceil() as u64
+    let mut pairs = vec![
+        (expected, expected - difference),
+        (expected, expected + difference),
+    ];
+    pairs.retain(|(_, share)| (0.0..=1.0).contains(share));
+    // A difference above a half may be impossible in both directions: then counted from 0.
+    if pairs.is_empty() {
+        pairs.push((0.0, difference));
+    }
+    let runs = pairs
+        .into_iter()
+        .map(|(one, two)| corrected(approximate(one, two, alpha, power), difference));
+    runs.fold(0.0, f64::max).ceil() as u64
 }
 
 /// The smallest difference that `runs` of each arm find from an `expected` share, rounded up to a tenth of a point.
@@ -51,7 +46,7 @@ fn corrected(runs: f64, difference: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outcomes, exact_p, ln_binomial};
+    use super::super::{exact_p, ln_binomial};
     use super::*;
 
     #[test]
@@ -104,14 +99,9 @@ mod tests {
             .exp()
         };
         let all = (0..=runs).flat_map(|first| (0..=runs).map(move |second| (first, second)));
-        all.filter(|(first, second)| {
-            exact_p(&[Outcomes {
-                first: (runs, *first),
-                second: (runs, *second),
-            }]) <= alpha
-        })
-        .map(|(first, second)| probability(first, one) * probability(second, two))
-        .sum()
+        all.filter(|(first, second)| exact_p([[(*first, runs), (*second, runs)]]) <= alpha)
+            .map(|(first, second)| probability(first, one) * probability(second, two))
+            .sum()
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Something that a turn needs from what came before it.
 
-use crate::evidence::Use;
-
 /// Kinds of needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
+    /// A distinctive string of a result.
+    Name,
+    /// A line of a result.
+    Quote,
     /// A number of three digits and more.
     Number,
     /// An option such as `--flag`.
@@ -24,8 +26,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All kinds in their order, with their names in `--json`.
-    pub(crate) const ALL: [(Self, &str); 8] = [
+    /// All kinds in their order, with their names in tables.
+    pub(crate) const ALL: [(Self, &str); 10] = [
+        (Self::Name, "named"),
+        (Self::Quote, "quoted"),
         (Self::Number, "numbers"),
         (Self::Flag, "flags"),
         (Self::Noun, "nouns"),
@@ -36,23 +40,22 @@ impl Kind {
         (Self::Edit, "edits"),
     ];
 
-    /// Its name in `--json`.
+    /// Its name in tables.
     pub(crate) fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
     /// Returns true if an agent that lacks it would have to read it back.
     pub(crate) fn is_read_back(self) -> bool {
-        matches!(
-            self,
-            Self::Number | Self::Flag | Self::Noun | Self::Date | Self::Own
-        )
+        !matches!(self, Self::Verdict | Self::Failing | Self::Edit)
     }
 }
 
-/// Something that a turn needs, with the messages that hold it in `what.results`.
+/// Something that a turn needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     pub(crate) kind: Kind,
-    pub(crate) what: Use,
+    pub(crate) text: String,
+    /// Indexes of the messages that hold it, in order.
+    pub(crate) holders: Vec<usize>,
 }

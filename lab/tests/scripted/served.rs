@@ -4,22 +4,19 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::{Settings, TokenCounter};
 use offcut_cli::gateway::{Gateway, ServeSettings};
+use offcut_lab::scripted::Editor;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 const KEY: &str = "Authorization: Bearer scripted";
 
 /// A server, and a provider that refuses what is longer than its window.
-#[derive(Clone, Debug)]
-pub struct ScriptedServer(Rc<ScriptedPair>);
-
 #[derive(Debug)]
-struct ScriptedPair {
+pub(crate) struct ScriptedServer {
     address: SocketAddr,
     seen: Arc<Mutex<Option<Value>>>,
     /// The outcome of each request, by its header.
@@ -30,11 +27,7 @@ struct ScriptedPair {
 
 impl ScriptedServer {
     /// Starts both; without settings, the server changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// There is no port or no directory, or the settings are not usable.
-    pub fn start(settings: Option<&Settings>, window: u64) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn start(settings: Option<&Settings>, window: u64) -> Result<Self, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let seen = Arc::default();
         let provider = provider(Arc::clone(&seen), window)?;
@@ -51,51 +44,22 @@ impl ScriptedServer {
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
         runtime.spawn(gateway.serve(listener, std::future::pending()));
-        Ok(Self(Rc::new(ScriptedPair {
+        Ok(Self {
             address,
             seen,
             outcomes: RefCell::default(),
             _runtime: runtime,
             _folder: folder,
-        })))
+        })
     }
 
     /// The outcomes of all requests so far, as the server names them.
-    #[must_use]
-    pub fn outcomes(&self) -> Vec<String> {
-        self.0.outcomes.borrow().clone()
-    }
-
-    /// The reader's definition.
-    pub(crate) fn reader(&self) -> Result<Value, Box<dyn Error>> {
-        let (_, mut definitions) = self.ask("GET /v1/read", None)?;
-        Ok(definitions["openai-chat"].take())
-    }
-
-    /// Sends a request, and returns its messages as they reached the provider; `None` if that refused it.
-    pub(crate) fn send(
-        &self,
-        tools: &[Value],
-        messages: &[Value],
-    ) -> Result<Option<Vec<Value>>, Box<dyn Error>> {
-        let body = json!({"model": "m", "tools": tools, "messages": messages});
-        let (status, _) = self.ask("POST /openai/v1/chat/completions", Some(&body))?;
-        let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = seen.take().filter(|_| status == 200);
-        Ok(seen.and_then(|mut body| match body["messages"].take() {
-            Value::Array(messages) => Some(messages),
-            _ => None,
-        }))
-    }
-
-    /// Answers a call of the reader.
-    pub(crate) fn read(&self, arguments: &Value) -> Result<String, Box<dyn Error>> {
-        let (_, answer) = self.ask("POST /v1/read", Some(arguments))?;
-        Ok(answer["text"].as_str().unwrap_or_default().to_owned())
+    pub(crate) fn outcomes(&self) -> Vec<String> {
+        self.outcomes.borrow().clone()
     }
 
     fn ask(&self, line: &str, body: Option<&Value>) -> Result<(u16, Value), Box<dyn Error>> {
-        let mut stream = TcpStream::connect(self.0.address)?;
+        let mut stream = TcpStream::connect(self.address)?;
         let body = body.map(Value::to_string).unwrap_or_default();
         write!(
             stream,
@@ -108,12 +72,47 @@ impl ScriptedServer {
         let outcome = head
             .lines()
             .find_map(|line| line.strip_prefix("x-offcut: "));
-        self.0
-            .outcomes
+        self.outcomes
             .borrow_mut()
             .extend(outcome.map(str::to_owned));
         let status = head.split(' ').nth(1).ok_or("no status")?.parse()?;
         Ok((status, serde_json::from_str(body)?))
+    }
+}
+
+impl Editor for ScriptedServer {
+    fn begin(&self) -> Result<Vec<Value>, Box<dyn Error>> {
+        let (_, mut definitions) = self.ask("GET /v1/read", None)?;
+        Ok(vec![definitions["openai-chat"].take()])
+    }
+
+    /// Returns the messages as they reached the provider.
+    fn request(
+        &self,
+        tools: &[Value],
+        messages: &[Value],
+    ) -> Result<Option<Vec<Value>>, Box<dyn Error>> {
+        let body = json!({"model": "m", "tools": tools, "messages": messages});
+        let (status, _) = self.ask("POST /openai/v1/chat/completions", Some(&body))?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = seen.take().filter(|_| status == 200);
+        Ok(seen.and_then(|mut body| match body["messages"].take() {
+            Value::Array(messages) => Some(messages),
+            _ => None,
+        }))
+    }
+
+    fn answer(
+        &self,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<(Option<String>, Value), Box<dyn Error>> {
+        if tool != "read_file" {
+            return Ok((None, arguments));
+        }
+        let (_, answer) = self.ask("POST /v1/read", Some(&arguments))?;
+        let text = answer["text"].as_str().unwrap_or_default();
+        Ok((Some(text.to_owned()), arguments))
     }
 }
 

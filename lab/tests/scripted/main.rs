@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod served;
+
+use std::rc::Rc;
+
 use offcut::Settings;
 use offcut_cli::READY;
-use offcut_lab::scripted::{
-    CONTEXT, Outcome, Peer, Policy, SIZES, ScriptedServer, Task, all, questions, run,
-};
+use offcut_lab::scripted::{CONTEXT, Outcome, Peer, Policy, SIZES, Task, all, questions, run};
+use served::ScriptedServer;
 
 /// Tokens of the reader's definition.
 const READER: u64 = 306;
@@ -99,8 +102,9 @@ fn overflowing(settings: &Settings, sizes: usize) -> usize {
             // The newest result may be whole, and tools and prompt take some.
             assert!(window >= 4_000, "{place}: {window}");
             let through = |settings: Option<&Settings>| {
-                let served = ScriptedServer::start(settings, window).unwrap();
-                let outcome = run(&task, *size, &Policy::Served(served.clone())).unwrap();
+                let served = Rc::new(ScriptedServer::start(settings, window).unwrap());
+                let policy = Policy::Edited(Rc::clone(&served) as _);
+                let outcome = run(&task, *size, &policy).unwrap();
                 (outcome, served.outcomes())
             };
             assert!(!through(None).0.solved, "{place}");
@@ -152,7 +156,7 @@ fn every_ready_policy_solves_what_fits() {
 fn editor(script: &str) -> Policy {
     let mut editor = std::process::Command::new("sed");
     editor.args(["-u", script]);
-    Policy::Peer(Peer::start(editor).unwrap())
+    Policy::Edited(Rc::new(Peer::start(editor).unwrap()))
 }
 
 #[cfg(target_os = "linux")]

@@ -136,8 +136,7 @@ pub(crate) enum Command {
 /// pipe, their lines stay in order; otherwise each is shown on its own. If something is wrong with
 /// the settings or the store, the output is shown unchanged.
 ///
-/// Without a backend in the settings, output is stored in OFFCUT_HOME/store, by default
-/// ~/.local/share/offcut/store.
+/// Settings and store are those of the user's folder: OFFCUT_HOME, by default ~/.local/share/offcut.
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {

@@ -323,11 +323,36 @@ fn remove(
     additions: &[Addition],
 ) -> Result<Vec<u8>, InstallError> {
     let original = stored.map(StoredRecord::original).transpose()?.flatten();
-    let original = original.and_then(|bytes| jsonc::parse(text_of(&bytes)).ok());
+    let original = original.as_deref().map(text_of);
+    let before = original.and_then(|text| jsonc::parse(text).ok());
     let (text, is_marked) = file.text()?;
-    let removed = jsonc::remove(text, additions, original.as_ref())
+    let removed = jsonc::remove(text, additions, before.as_ref())
         .map_err(|problem| InstallError::new(path, problem))?;
-    Ok([mark(is_marked), &removed].concat().into_bytes())
+    let written = stored.map(|stored| text_of(stored.record.written.as_bytes()));
+    let undone = written
+        .zip(original)
+        .and_then(|(written, original)| undone(text, written, original))
+        .filter(|undone| jsonc::parse(undone) == jsonc::parse(&removed));
+    Ok([mark(is_marked), &undone.unwrap_or(removed)]
+        .concat()
+        .into_bytes())
+}
+
+/// The text without the change that made `written` of `original`, if that is there as it was: whatever is around it
+/// keeps its bytes.
+fn undone(text: &str, written: &str, original: &str) -> Option<String> {
+    let alike = |(a, b): &(char, char)| a == b;
+    let common = written.chars().zip(original.chars()).take_while(alike);
+    let start: usize = common.map(|(one, _)| one.len_utf8()).sum();
+    let (written, original) = (&written[start..], &original[start..]);
+    let common = written.chars().rev().zip(original.chars().rev());
+    let end: usize = common
+        .take_while(alike)
+        .map(|(one, _)| one.len_utf8())
+        .sum();
+    let written = &written[..written.len() - end];
+    let (before, after) = text.split_once(written)?;
+    (!after.contains(written)).then(|| [before, &original[..original.len() - end], after].concat())
 }
 
 /// Parses a settings file; a missing one is empty.

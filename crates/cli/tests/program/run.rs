@@ -133,7 +133,7 @@ fn nothing_is_shown_twice() {
                 let is_repeated = hint.preview.lines().any(|one| one == line);
                 assert!(!is_repeated, "{name} {preview} {line}: {}", hint.preview);
             }
-            // What follows has the number of its line.
+            // The rest has the number of its line.
             let first = hint.preview.lines().next().unwrap();
             let (number, line) = first.split_once('|').unwrap();
             let there = output.lines().nth(number.parse::<usize>().unwrap() - 1);

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
             let failure = Failure::new("a store does not answer, or takes nothing");
             return Err(failure.hint("`offcut config check FILE` says why"));
         }
-        let (listener, address) = listener(gateway.settings().listen).await?;
+        let (listener, address) = listener(gateway.settings().listen, ADDRESS).await?;
         for note in gateway.notes() {
             output::note(&note);
         }
@@ -64,12 +64,17 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Advice for an address that can't be listened on.
+pub(super) const ADDRESS: &str =
+    "choose another address with --listen; port 0 takes one that is free";
+
 /// Listens on an address. Returns the one that it is, for port 0 is any.
-pub(super) async fn listener(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
-    let listener = TcpListener::bind(address).await.or_advise(
-        format_args!("{address} can't be listened on"),
-        "choose another address with --listen; port 0 takes one that is free",
-    )?;
+pub(super) async fn listener(
+    address: SocketAddr,
+    advice: &str,
+) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.or_advise(format_args!("{address} can't be listened on"), advice)?;
     let address = listener.local_addr().unwrap_or(address);
     Ok((listener, address))
 }

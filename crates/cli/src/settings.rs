@@ -80,18 +80,17 @@ pub(crate) fn reduction(
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     let (settings, origin) = named(args)?;
-    of_session(&settings, origin, args.session.as_deref(), open)
+    of_session(&settings, &origin, args.session.as_deref(), open)
 }
 
-/// Does the same as [`reduction`], with the user's settings and store if nothing names others, and with a session
-/// for each day: a sweep removes conversations that have come to rest.
+/// Builds the reduction of `run`. By default, each day is a conversation: a sweep removes those that have come to rest.
 #[cfg(unix)]
-pub(crate) fn reduction_of_user(
-    args: &args::Reduction,
+pub(crate) fn of_run(
+    args: &args::Run,
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     const DAY: u64 = 24 * 60 * 60;
-    let (settings, origin) = around_agents(args.config.as_deref(), args.backend.as_ref())?;
+    let (settings, origin) = around_agents(&args.of_user, user_store)?;
     let session = args.session.clone();
     let session = session.unwrap_or_else(|| format!("run-{}", crate::units::now() / DAY));
     of_session(&settings, &origin, Some(&session), open)
@@ -110,19 +109,19 @@ pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
         .unwrap_or_else(|| READY[0].0.to_owned())
 }
 
-/// The settings of commands around agents, with the store of `backend`, theirs, or else the user's; and
-/// the name of their source.
+/// The settings of commands around agents, and the name of their source. If nothing names a store, it is
+/// `or_else`.
 pub(crate) fn around_agents(
-    named: Option<&str>,
-    backend: Option<&StoreUrl>,
+    args: &args::OfUser,
+    or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
 ) -> Result<(Settings, String), Failure> {
-    let origin = of_user(named, Home::from_env().as_ref());
+    let origin = of_user(args.config.as_deref(), Home::from_env().as_ref());
     let mut settings = load(&origin)?;
-    if backend.is_some() {
-        settings.backend_url = backend.cloned();
+    if args.backend.is_some() {
+        settings.backend_url.clone_from(&args.backend);
     }
     if settings.backend_url.is_none() {
-        settings.backend_url = Some(user_store()?);
+        settings.backend_url = Some(or_else()?);
     }
     Ok((settings, origin))
 }
@@ -145,9 +144,16 @@ pub(crate) fn reader(
     args: &args::Reduction,
     location: Option<&str>,
 ) -> Result<ToolReduction, Failure> {
+    let config = args.config.clone();
     let (mut settings, origin) = match &args.backend {
-        None => around_agents(args.config.as_deref(), None)?,
-        Some(_) => named(args).map(|(settings, origin)| (settings, origin.to_owned()))?,
+        Some(_) => named(args)?,
+        None => around_agents(
+            &args::OfUser {
+                config,
+                backend: None,
+            },
+            user_store,
+        )?,
     };
     for url in stores::named_in(&settings) {
         stores::expect(url).map_err(|failure| match Path::new(&origin).exists() {
@@ -163,12 +169,8 @@ pub(crate) fn reader(
         let meant = stores::meanings(&all, named).into_iter();
         let mut keys =
             meant.flat_map(|one| all.iter().find_map(|store| store.resolve(one.as_str())));
-        Some(
-            keys.next()?
-                .conversation()?
-                .trim_end_matches('/')
-                .to_owned(),
-        )
+        let key = keys.next()?;
+        Some(key.conversation()?.trim_end_matches('/').to_owned())
     });
     let Some(conversation) = conversation else {
         return Ok(reduction);
@@ -182,7 +184,7 @@ pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure
     let (mut settings, origin) = named(args)?;
     forget_stores(&mut settings);
     let memory = Arc::new(Memory::new());
-    build(&settings, origin, Some(memory), stores::open)
+    build(&settings, &origin, Some(memory), stores::open)
 }
 
 /// Removes all stores that `settings` name.
@@ -194,9 +196,9 @@ pub(crate) fn forget_stores(settings: &mut Settings) {
 }
 
 /// Loads the settings in a command's arguments. Returns the name of their source too.
-fn named(args: &args::Reduction) -> Result<(Settings, &str), Failure> {
-    let origin = args.config.as_deref().unwrap_or(READY[0].0);
-    let mut settings = load(origin)?;
+fn named(args: &args::Reduction) -> Result<(Settings, String), Failure> {
+    let origin = args.config.as_deref().unwrap_or(READY[0].0).to_owned();
+    let mut settings = load(&origin)?;
     if args.backend.is_some() {
         settings.backend_url.clone_from(&args.backend);
     }

@@ -49,7 +49,7 @@ impl Stream {
                 let (store, input) = (stores::open(url)?, input.clone());
                 Ok(Arc::new(RecoverableStore { store, input }) as _)
             };
-            let reduction = settings::reduction_of_user(&args.reduction, open)?;
+            let reduction = settings::of_run(args, open)?;
             let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments);
             Ok(Self {
                 reduction,

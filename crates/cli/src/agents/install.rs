@@ -21,6 +21,7 @@ use crate::agents::Agent;
 use crate::agents::layout::Home;
 pub(crate) use command::front_words;
 pub(crate) use file::AgentFile;
+use file::MARK;
 use jsonc::Addition;
 use place::Content;
 use record::{Record, StoredRecord};
@@ -161,8 +162,7 @@ impl Installation {
     ) -> Result<Changed, InstallError> {
         let values = place::in_words(&additions);
         let refuse = |problem: String| InstallError::new(path, problem);
-        let (text, is_marked) = file.text()?;
-        let current = jsonc::parse(text).map_err(refuse)?;
+        let current = jsonc::parse(file.text()?).map_err(refuse)?;
         place::check(self.agent, &current).map_err(refuse)?;
         let is_there = additions.iter().all(|addition| addition.is_in(&current));
         let of_record = stored.iter().flat_map(|stored| &stored.record.additions);
@@ -193,7 +193,7 @@ impl Installation {
             additions: missing,
             had_file: original.is_some(),
             folders: created(path, stored),
-            written: mark(is_marked).to_owned() + &added,
+            written: file.marked(&added),
         };
         self.write(file, stored.is_none(), &record, original.as_deref(), values)
     }
@@ -280,7 +280,7 @@ impl Installation {
 pub fn installed_home(agent: Agent, scope: &Scope) -> Option<Home> {
     let path = installed_path(agent, scope).ok()?;
     let file = AgentFile::read(&path).ok()?;
-    command::named_home(file.text().ok()?.0, agent).or_else(|| {
+    command::named_home(file.text().ok()?, agent).or_else(|| {
         let home = Home::by_default()?;
         let records = home.installed().join(agent.name());
         record::find(&records, &path).ok()?.map(|_| home)
@@ -325,7 +325,7 @@ fn remove(
     let original = stored.map(StoredRecord::original).transpose()?.flatten();
     let original = original.as_deref().map(text_of);
     let before = original.and_then(|text| jsonc::parse(text).ok());
-    let (text, is_marked) = file.text()?;
+    let text = file.text()?;
     let removed = jsonc::remove(text, additions, before.as_ref())
         .map_err(|problem| InstallError::new(path, problem))?;
     let written = stored.map(|stored| text_of(stored.record.written.as_bytes()));
@@ -333,9 +333,7 @@ fn remove(
         .zip(original)
         .and_then(|(written, original)| undone(text, written, original))
         .filter(|undone| jsonc::parse(undone) == jsonc::parse(&removed));
-    Ok([mark(is_marked), &undone.unwrap_or(removed)]
-        .concat()
-        .into_bytes())
+    Ok(file.marked(&undone.unwrap_or(removed)).into_bytes())
 }
 
 /// The text without the change that made `written` of `original`, if that is there as it was: whatever is around it
@@ -358,21 +356,16 @@ fn undone(text: &str, written: &str, original: &str) -> Option<String> {
 /// Parses a settings file; a missing one is empty.
 pub(crate) fn parse_settings(path: &Path) -> Result<Value, InstallError> {
     let file = AgentFile::read(path)?;
-    jsonc::parse(file.text()?.0).map_err(|problem| InstallError::new(path, problem))
+    jsonc::parse(file.text()?).map_err(|problem| InstallError::new(path, problem))
 }
 
 /// Reads the text of a settings file; a missing one is empty.
 pub(crate) fn read_text(path: &Path) -> Result<String, InstallError> {
-    Ok(AgentFile::read(path)?.text()?.0.to_owned())
+    Ok(AgentFile::read(path)?.text()?.to_owned())
 }
 
 /// The text of a settings file, without a byte order mark.
 fn text_of(bytes: &[u8]) -> &str {
     let text = str::from_utf8(bytes).unwrap_or_default();
-    text.strip_prefix('\u{feff}').unwrap_or(text)
-}
-
-/// A byte order mark, if there was one.
-fn mark(is_marked: bool) -> &'static str {
-    if is_marked { "\u{feff}" } else { "" }
+    text.strip_prefix(MARK).unwrap_or(text)
 }

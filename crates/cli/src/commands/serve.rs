@@ -95,7 +95,7 @@ fn allow_many_files() {
 
 /// Prepares the server.
 fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
-    let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
+    let (mut serve, reduction, origin) = prepared(&args.of_user)?;
     tidy::while_serving(&reduction);
     if let Some(listen) = args.listen {
         serve.listen = listen;

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
             "name claude-code, codex, gemini-cli, opencode or pi",
         )
     })?;
-    let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
+    let (mut serve, reduction, origin) = prepared(&args.of_user)?;
     serve.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     serve.expose = false;
     // That address may be another server's.

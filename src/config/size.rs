@@ -18,7 +18,7 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Erro
     let bytes = match Written::deserialize(from)? {
         Written::Bytes(bytes) => bytes,
         Written::WithUnit(text) => {
-            let has_unit = text.ends_with(['b', 'B']);
+            let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
             let size = text.parse::<ByteSize>().ok().filter(|_| has_unit);
             // The error doesn't repeat the text, which may be a misplaced store URL.
             let wrong = "not a size: write a number of bytes, or one with a unit, such as \"8KB\" (8000) or \"8KiB\" (8192)";

@@ -113,6 +113,11 @@ tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
     let grep = &settings.tool_config["grep"];
     assert_eq!(grep.max_length_for_trunc, Some(1_000_000));
     assert_eq!(grep.preview_above, Some(4_000));
+    for size in ["8k", "8K", "8kb", "8kB", "8KB", "8 KB", "8000 B"] {
+        let toml = format!("max_length_for_trunc = \"{size}\"");
+        let settings = Settings::from_toml(&toml).unwrap();
+        assert_eq!(settings.max_length_for_trunc, 8_000, "{size}");
+    }
     for size in ["8 apples", "", "5", "-1KB", "s3://user:SECRET@bucket"] {
         let toml = format!("max_length_for_trunc = \"{size}\"");
         let error = Settings::from_toml(&toml).unwrap_err().to_string();

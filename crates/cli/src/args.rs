@@ -25,7 +25,7 @@ pub(crate) use agents::{Gain, Hook, Install, Place};
 #[cfg(unix)]
 pub(crate) use mcp::Mcp;
 pub(crate) use read::Read;
-pub(crate) use reduction::Reduction;
+pub(crate) use reduction::{OfUser, Reduction};
 #[cfg(all(feature = "serve", unix))]
 pub(crate) use serve::Wrap;
 #[cfg(feature = "serve")]
@@ -135,14 +135,14 @@ pub(crate) enum Command {
 /// preview of the rest and a hint follow. Stdin, signals and the exit code are the command's own. If stdout and stderr are one
 /// pipe, their lines stay in order; otherwise each is shown on its own. If something is wrong with
 /// the settings or the store, the output is shown unchanged.
-///
-/// Without a backend in the settings, output is stored in OFFCUT_HOME/store, by default
-/// ~/.local/share/offcut/store.
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
     #[command(flatten)]
-    pub(crate) reduction: Reduction,
+    pub(crate) of_user: OfUser,
+    /// Id of the conversation, under whose prefix output is stored. Default: one for each day.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
     /// The tool's name, for settings of single tools.
     #[arg(long, value_name = "NAME", default_value = "shell")]
     pub(crate) tool: String,

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use crate::gateway::{GatewayError, ServeSettings};
 use offcut::Settings;
-use offcut::backend::StoreUrl;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -17,14 +16,11 @@ pub(crate) use running::Running;
 
 use crate::failure::{Failure, chain};
 use crate::replay::Prices;
-use crate::settings;
+use crate::{args, settings};
 
 /// The settings of a server and of its reduction, and the name of the file that they are from.
-pub(crate) fn prepared(
-    config: Option<&str>,
-    backend: Option<&StoreUrl>,
-) -> Result<(ServeSettings, Settings, String), Failure> {
-    let (reduction, origin) = settings::around_agents(config, backend)?;
+pub(crate) fn prepared(args: &args::OfUser) -> Result<(ServeSettings, Settings, String), Failure> {
+    let (reduction, origin) = settings::around_agents(args, settings::user_store)?;
     Ok((table(&origin)?, reduction, origin))
 }
 

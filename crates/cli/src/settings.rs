@@ -79,20 +79,21 @@ pub(crate) fn reduction(
     args: &args::Reduction,
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
-    of_session(&named(args)?, args, open)
+    let (settings, origin) = named(args)?;
+    of_session(&settings, &origin, args.session.as_deref(), open)
 }
 
-/// Does the same as [`reduction`], with the user's store if nothing names one.
+/// Builds the reduction of `run`. By default, each day is a conversation: a sweep removes those that have come to rest.
 #[cfg(unix)]
-pub(crate) fn reduction_of_user(
-    args: &args::Reduction,
+pub(crate) fn of_run(
+    args: &args::Run,
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
-    let mut settings = named(args)?;
-    if settings.backend_url.is_none() {
-        settings.backend_url = Some(user_store()?);
-    }
-    of_session(&settings, args, open)
+    const DAY: u64 = 24 * 60 * 60;
+    let (settings, origin) = around_agents(&args.of_user, user_store)?;
+    let session = args.session.clone();
+    let session = session.unwrap_or_else(|| format!("run-{}", crate::units::now() / DAY));
+    of_session(&settings, &origin, Some(&session), open)
 }
 
 /// The name of the settings of commands around agents: those of the arguments, else the user's, else
@@ -108,19 +109,19 @@ pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
         .unwrap_or_else(|| READY[0].0.to_owned())
 }
 
-/// The settings of commands around agents, with the store of `backend`, theirs, or else the user's; and
-/// the name of their source.
+/// The settings of commands around agents, and the name of their source. If nothing names a store, it is
+/// `or_else`.
 pub(crate) fn around_agents(
-    named: Option<&str>,
-    backend: Option<&StoreUrl>,
+    args: &args::OfUser,
+    or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
 ) -> Result<(Settings, String), Failure> {
-    let origin = of_user(named, Home::from_env().as_ref());
+    let origin = of_user(args.config.as_deref(), Home::from_env().as_ref());
     let mut settings = load(&origin)?;
-    if backend.is_some() {
-        settings.backend_url = backend.cloned();
+    if args.backend.is_some() {
+        settings.backend_url.clone_from(&args.backend);
     }
     if settings.backend_url.is_none() {
-        settings.backend_url = Some(user_store()?);
+        settings.backend_url = Some(or_else()?);
     }
     Ok((settings, origin))
 }
@@ -137,31 +138,53 @@ pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
     })
 }
 
-/// Builds the reduction for a command that reads stores, which must exist.
-pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
-    let settings = named(args)?;
-    if stores::named_in(&settings).next().is_none() {
-        return Err(Failure::usage(
-            "there is no backend to read from",
-            "pass the store with --backend",
-        ));
-    }
+/// Builds the reduction for a command that reads stores, which must exist. Without any option, it reads whatever is
+/// at `location` in the user's store.
+pub(crate) fn reader(
+    args: &args::Reduction,
+    location: Option<&str>,
+) -> Result<ToolReduction, Failure> {
+    let config = args.config.clone();
+    let (mut settings, origin) = match &args.backend {
+        Some(_) => named(args)?,
+        None => around_agents(
+            &args::OfUser {
+                config,
+                backend: None,
+            },
+            user_store,
+        )?,
+    };
     for url in stores::named_in(&settings) {
-        let is_asked_for = args.backend.as_ref() == Some(url);
-        stores::expect(url).map_err(|failure| match is_asked_for {
-            true => failure,
-            false => failure.of(&args.config),
+        stores::expect(url).map_err(|failure| match Path::new(&origin).exists() {
+            true if args.backend.as_ref() != Some(url) => failure.of(&origin),
+            _ => failure,
         })?;
     }
-    of_session(&settings, args, stores::open)
+    let session = args.session.as_deref();
+    let reduction = of_session(&settings, &origin, session, stores::open)?;
+    let has_options = args.config.is_some() || args.backend.is_some() || session.is_some();
+    let conversation = location.filter(|_| !has_options).and_then(|named| {
+        let all = reduction.stores();
+        let meant = stores::meanings(&all, named).into_iter();
+        let mut keys =
+            meant.flat_map(|one| all.iter().find_map(|store| store.resolve(one.as_str())));
+        let key = keys.next()?;
+        Some(key.conversation()?.trim_end_matches('/').to_owned())
+    });
+    let Some(conversation) = conversation else {
+        return Ok(reduction);
+    };
+    settings.root_dir = conversation;
+    build(&settings, &origin, None, stores::open)
 }
 
 /// Builds the reduction for a command that neither reads nor stores.
 pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
-    let mut settings = named(args)?;
+    let (mut settings, origin) = named(args)?;
     forget_stores(&mut settings);
     let memory = Arc::new(Memory::new());
-    build(&settings, &args.config, Some(memory), stores::open)
+    build(&settings, &origin, Some(memory), stores::open)
 }
 
 /// Removes all stores that `settings` name.
@@ -172,26 +195,28 @@ pub(crate) fn forget_stores(settings: &mut Settings) {
     }
 }
 
-/// Loads the settings in a command's arguments.
-fn named(args: &args::Reduction) -> Result<Settings, Failure> {
-    let mut settings = load(&args.config)?;
+/// Loads the settings in a command's arguments. Returns the name of their source too.
+fn named(args: &args::Reduction) -> Result<(Settings, String), Failure> {
+    let origin = args.config.as_deref().unwrap_or(READY[0].0).to_owned();
+    let mut settings = load(&origin)?;
     if args.backend.is_some() {
         settings.backend_url.clone_from(&args.backend);
     }
-    Ok(settings)
+    Ok((settings, origin))
 }
 
 fn of_session(
     settings: &Settings,
-    args: &args::Reduction,
+    origin: &str,
+    session: Option<&str>,
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
-    let reduction = build(settings, &args.config, None, open)?;
+    let reduction = build(settings, origin, None, open)?;
     let url = settings.backend_url.as_ref();
     if url.is_some_and(|url| url.as_str().starts_with("memory:")) {
         output::note("content in memory is lost when this command ends; pass --backend to keep it");
     }
-    Ok(match &args.session {
+    Ok(match session {
         Some(id) => reduction.session(id),
         None => reduction,
     })

@@ -6,7 +6,9 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::stream;
-use offcut::{OnStoreFailure, ToolCall, ToolOutput, ToolReduction};
+use offcut::hint::Hint;
+use offcut::report::Outcome;
+use offcut::{OnStoreFailure, ToolCall, ToolOutput, ToolReduction, Truncated};
 use tokio::sync::Mutex;
 
 use crate::child::Output;
@@ -47,7 +49,7 @@ impl Stream {
                 let (store, input) = (stores::open(url)?, input.clone());
                 Ok(Arc::new(RecoverableStore { store, input }) as _)
             };
-            let reduction = settings::reduction_of_user(&args.reduction, open)?;
+            let reduction = settings::of_run(args, open)?;
             let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments);
             Ok(Self {
                 reduction,
@@ -72,7 +74,7 @@ impl Stream {
         match truncated {
             Ok(truncated) if may_lose || !self.input.is_broken() => {
                 notes::note_failures(&truncated.report);
-                live.finish(self.input.whole(), truncated.text()).await?;
+                live.finish(self.input.whole(), &truncated).await?;
                 match truncated.interrupted {
                     Some(error) => Err(Failure::new(error.to_string())),
                     None => Ok(()),
@@ -141,7 +143,8 @@ fn limit(stream: &Stream) -> usize {
     own.unwrap_or(settings.max_length_for_trunc)
 }
 
-/// Maximum length of a preview: besides, there is room for the shown beginning and as much for a hint.
+/// Maximum length of a preview: besides, there is room for the shown beginning, and as much for a hint and the end
+/// of its line.
 fn longest(stream: &Stream) -> usize {
     let limit = limit(stream);
     limit - limit / LIVE * 2
@@ -188,8 +191,24 @@ impl LiveOutput {
         self.write(now).await;
     }
 
-    /// Shows what is left of the output: `whole` if that is not longer, or else the `text` that stands for it.
-    async fn finish(&mut self, whole: Option<Vec<u8>>, text: String) -> Result<(), Failure> {
+    /// Shows what is left of the output: `whole` if that is not longer, or else the text that stands for it, which
+    /// ends a line.
+    async fn finish(
+        &mut self,
+        whole: Option<Vec<u8>>,
+        truncated: &Truncated,
+    ) -> Result<(), Failure> {
+        let mut text = truncated.text();
+        let mut decisions = truncated.report.decisions.iter();
+        if decisions.any(|one| !matches!(one.outcome, Outcome::Kept(_))) {
+            if let Some(mut hint) = Hint::parse(&text) {
+                hint.preview = without(&hint.preview, &self.head);
+                text = hint.render();
+            }
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
         let longest = self.head.len() + text.len();
         let whole = whole.filter(|bytes| bytes.len() <= longest);
         let mut left = whole.unwrap_or(text.into_bytes());
@@ -230,6 +249,37 @@ impl LiveOutput {
     fn outcome(&mut self) -> Result<(), Failure> {
         self.failure.take().map_or(Ok(()), Err)
     }
+}
+
+/// A preview without the lines of the output that `head`, its beginning, shows.
+fn without(preview: &str, head: &[u8]) -> String {
+    let shown: Vec<_> = head.split_inclusive(|byte| *byte == b'\n').collect();
+    let is_shown = |at: usize, line: &str| {
+        line.ends_with('\n') && shown.get(at).is_some_and(|one| *one == line.as_bytes())
+    };
+    let mut kept = String::new();
+    // The line that comes next if no mark says another, as long as all since the last mark are left out.
+    let mut next = Some(0);
+    for line in preview.split_inclusive('\n') {
+        let (mark, text) = line.split_once('|').unwrap_or_default();
+        let marked = mark
+            .parse()
+            .ok()
+            .and_then(|number: usize| number.checked_sub(1));
+        let mut places = [(next, line), (marked, text)].into_iter();
+        if let Some(at) = places.find_map(|(at, text)| at.filter(|at| is_shown(*at, text))) {
+            next = Some(at + 1);
+            continue;
+        }
+        let has_mark = mark.starts_with(|c: char| c.is_ascii_digit());
+        let is_of_text = !line.starts_with("[… ") && !line.starts_with("names:");
+        if let Some(at) = next.filter(|at| *at > 0 && !has_mark && is_of_text) {
+            kept += &format!("{}|", at + 1);
+        }
+        kept += line;
+        next = None;
+    }
+    kept
 }
 
 /// Number of bytes of `chunk` to show if there is room for `left`: up to the end of a line, or up to that of

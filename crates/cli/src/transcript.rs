@@ -8,7 +8,7 @@ mod sessions;
 pub(crate) mod unknown;
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -57,12 +57,15 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
     for entry in std::fs::read_dir(folder).or_fail(unreadable)? {
         let entry = entry.or_fail(unreadable)?;
         let (path, kind) = (entry.path(), entry.file_type().or_fail(unreadable)?);
+        // A pipe or a socket may have no end.
+        let has_end = |found: Metadata| found.is_file() || found.is_dir();
         if kind.is_dir() {
             // Links are not followed: they may form a cycle.
             collect(&path, into)?;
         } else if path
             .extension()
             .is_some_and(|ending| ending == "json" || ending == "jsonl" || ending == "traj")
+            && path.metadata().map_or(true, has_end)
         {
             into.push(Source::File(path));
         }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytesize::ByteSize;
+
 /// Bytes of a token, for figures that nobody is billed by: tool output of coding agents has three to four.
 pub(crate) const BYTES_PER_TOKEN: i64 = 4;
 
@@ -12,41 +14,22 @@ const TIMES: [(&str, u64); 5] = [
     ("d", 86_400),
     ("w", 7 * 86_400),
 ];
-const SIZES: [(&str, u64); 9] = [
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("B", 1),
-];
 
 /// Parses `90s`, `15m`, `24h`, `30d`, `2w`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let seconds =
-        number(text, &TIMES).ok_or("write a number with its unit: 90s, 15m, 24h, 30d, 2w")?;
+    let seconds = TIMES.iter().find_map(|(unit, worth)| {
+        let number = text.strip_suffix(unit)?.trim_end();
+        number.parse::<u64>().ok()?.checked_mul(*worth)
+    });
+    let seconds = seconds.ok_or("write a number with its unit: 90s, 15m, 24h, 30d, 2w")?;
     Ok(Duration::from_secs(seconds))
 }
 
-/// Parses `1000`, `500MB`, `10GiB`.
+/// Parses `1000`, `500MB`, `10GiB`, as sizes in settings.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let plain = text.parse().ok();
-    plain
-        .or_else(|| number(text, &SIZES))
-        .ok_or_else(|| "write a number of bytes, or with a unit: 500MB, 10GiB".into())
-}
-
-fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    units.iter().find_map(|(unit, worth)| {
-        text.strip_suffix(unit)?
-            .trim_end()
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(*worth)
-    })
+    let size = text.parse::<ByteSize>();
+    size.map(|size| size.as_u64())
+        .map_err(|_| "write a number of bytes, or with a unit: 500MB, 10GiB".to_owned())
 }
 
 /// Seconds since 1970.
@@ -79,10 +62,7 @@ pub(crate) fn span(seconds: u64) -> String {
 
 /// Formats bytes in a suitable unit.
 pub(crate) fn size(bytes: u64) -> String {
-    match SIZES[..4].iter().rev().find(|(_, worth)| bytes >= *worth) {
-        Some((unit, worth)) => format!("{:.1} {unit}", bytes as f64 / *worth as f64),
-        None => format!("{bytes} B"),
-    }
+    ByteSize(bytes).display().si().to_string()
 }
 
 /// Formats a number with gaps between groups of three digits.
@@ -131,12 +111,18 @@ mod tests {
         ] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
-        for wrong in ["", "GB", "1.5GB", "10 gallons", "-1", "99999999999TB"] {
+        for spelled in [
+            "8k", "8K", "8kb", "8kB", "8KB", "8 KB", "8000 b", "0.008 MB",
+        ] {
+            assert_eq!(bytes(spelled), Ok(8_000), "{spelled}");
+        }
+        assert_eq!(bytes("8Ki"), Ok(8_192));
+        for wrong in ["", "GB", "10 gallons", "-1"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
         assert_eq!(
-            (size(999), size(1_500), size(2_000_000_000)),
-            ("999 B".into(), "1.5 kB".into(), "2.0 GB".into())
+            [0, 999, 1_500, 2_000_000_000].map(size),
+            ["0 B", "999 B", "1.5 kB", "2.0 GB"]
         );
         assert_eq!(
             [0, 1, 2].map(|number| count(number, "line")),

@@ -190,8 +190,8 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
                     "lower the limit of the probe's tool in the settings to try the rest",
                 )];
             }
-            let text = log::open(&log).and_then(std::io::read_to_string);
-            let text = text.unwrap_or_default();
+            let text = log::open(&log).ok().flatten().map(std::io::read_to_string);
+            let text = text.and_then(Result::ok).unwrap_or_default();
             let why = match text.lines().last().filter(|_| is_logged) {
                 Some(line) => format!("the log says: {line}"),
                 None => format!("the log, {}, does not say why", log.display()),

@@ -21,6 +21,7 @@ use crate::agents::Agent;
 use crate::agents::layout::Home;
 pub(crate) use command::front_words;
 pub(crate) use file::AgentFile;
+use file::MARK;
 use jsonc::Addition;
 use place::Content;
 use record::{Record, StoredRecord};
@@ -161,8 +162,7 @@ impl Installation {
     ) -> Result<Changed, InstallError> {
         let values = place::in_words(&additions);
         let refuse = |problem: String| InstallError::new(path, problem);
-        let (text, is_marked) = file.text()?;
-        let current = jsonc::parse(text).map_err(refuse)?;
+        let current = jsonc::parse(file.text()?).map_err(refuse)?;
         place::check(self.agent, &current).map_err(refuse)?;
         let is_there = additions.iter().all(|addition| addition.is_in(&current));
         let of_record = stored.iter().flat_map(|stored| &stored.record.additions);
@@ -193,7 +193,7 @@ impl Installation {
             additions: missing,
             had_file: original.is_some(),
             folders: created(path, stored),
-            written: mark(is_marked).to_owned() + &added,
+            written: file.marked(&added),
         };
         self.write(file, stored.is_none(), &record, original.as_deref(), values)
     }
@@ -280,7 +280,7 @@ impl Installation {
 pub fn installed_home(agent: Agent, scope: &Scope) -> Option<Home> {
     let path = installed_path(agent, scope).ok()?;
     let file = AgentFile::read(&path).ok()?;
-    command::named_home(file.text().ok()?.0, agent).or_else(|| {
+    command::named_home(file.text().ok()?, agent).or_else(|| {
         let home = Home::by_default()?;
         let records = home.installed().join(agent.name());
         record::find(&records, &path).ok()?.map(|_| home)
@@ -323,31 +323,49 @@ fn remove(
     additions: &[Addition],
 ) -> Result<Vec<u8>, InstallError> {
     let original = stored.map(StoredRecord::original).transpose()?.flatten();
-    let original = original.and_then(|bytes| jsonc::parse(text_of(&bytes)).ok());
-    let (text, is_marked) = file.text()?;
-    let removed = jsonc::remove(text, additions, original.as_ref())
+    let original = original.as_deref().map(text_of);
+    let before = original.and_then(|text| jsonc::parse(text).ok());
+    let text = file.text()?;
+    let removed = jsonc::remove(text, additions, before.as_ref())
         .map_err(|problem| InstallError::new(path, problem))?;
-    Ok([mark(is_marked), &removed].concat().into_bytes())
+    let written = stored.map(|stored| text_of(stored.record.written.as_bytes()));
+    let undone = written
+        .zip(original)
+        .and_then(|(written, original)| undone(text, written, original))
+        .filter(|undone| jsonc::parse(undone) == jsonc::parse(&removed));
+    Ok(file.marked(&undone.unwrap_or(removed)).into_bytes())
+}
+
+/// The text without the change that made `written` of `original`, if that is there as it was: whatever is around it
+/// keeps its bytes.
+fn undone(text: &str, written: &str, original: &str) -> Option<String> {
+    let alike = |(a, b): &(char, char)| a == b;
+    let common = written.chars().zip(original.chars()).take_while(alike);
+    let start: usize = common.map(|(one, _)| one.len_utf8()).sum();
+    let (written, original) = (&written[start..], &original[start..]);
+    let common = written.chars().rev().zip(original.chars().rev());
+    let end: usize = common
+        .take_while(alike)
+        .map(|(one, _)| one.len_utf8())
+        .sum();
+    let written = &written[..written.len() - end];
+    let (before, after) = text.split_once(written)?;
+    (!after.contains(written)).then(|| [before, &original[..original.len() - end], after].concat())
 }
 
 /// Parses a settings file; a missing one is empty.
 pub(crate) fn parse_settings(path: &Path) -> Result<Value, InstallError> {
     let file = AgentFile::read(path)?;
-    jsonc::parse(file.text()?.0).map_err(|problem| InstallError::new(path, problem))
+    jsonc::parse(file.text()?).map_err(|problem| InstallError::new(path, problem))
 }
 
 /// Reads the text of a settings file; a missing one is empty.
 pub(crate) fn read_text(path: &Path) -> Result<String, InstallError> {
-    Ok(AgentFile::read(path)?.text()?.0.to_owned())
+    Ok(AgentFile::read(path)?.text()?.to_owned())
 }
 
 /// The text of a settings file, without a byte order mark.
 fn text_of(bytes: &[u8]) -> &str {
     let text = str::from_utf8(bytes).unwrap_or_default();
-    text.strip_prefix('\u{feff}').unwrap_or(text)
-}
-
-/// A byte order mark, if there was one.
-fn mark(is_marked: bool) -> &'static str {
-    if is_marked { "\u{feff}" } else { "" }
+    text.strip_prefix(MARK).unwrap_or(text)
 }

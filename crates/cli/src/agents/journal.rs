@@ -134,12 +134,8 @@ pub fn read(path: &Path) -> io::Result<Vec<Row>> {
 fn read_all(paths: &[&Path]) -> io::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for path in paths {
-        let file = match log::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        for line in BufReader::new(file).split(b'\n') {
+        let file = log::open(path)?.map(BufReader::new);
+        for line in file.into_iter().flat_map(|file| file.split(b'\n')) {
             // A line may be cut off: its writer was killed.
             rows.extend(serde_json::from_slice::<Row>(&line?).ok());
         }

@@ -1,6 +1,7 @@
 //! The user's own folder: one store for everything that this user runs, settings and a log. And the
 //! folders of agents.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::agents::Agent;
@@ -132,6 +133,14 @@ pub(crate) fn opencode_settings() -> Option<PathBuf> {
 /// The folder of pi's settings and extensions. `None` if it is unknown.
 pub(crate) fn pi_settings() -> Option<PathBuf> {
     folder("PI_CODING_AGENT_DIR").or_else(|| Some(folder("HOME")?.join(".pi/agent")))
+}
+
+/// The paths in a folder; none if it is missing.
+pub(crate) fn paths_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.map(|entry| Ok(entry?.path())).collect(),
+    }
 }
 
 fn folder(variable: &str) -> Option<PathBuf> {

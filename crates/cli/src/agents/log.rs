@@ -42,10 +42,13 @@ pub(crate) fn append_lines(path: &Path, lines: &str, max_length: u64) -> io::Res
     options.open(path)?.write_all(lines.as_bytes())
 }
 
-/// Opens a regular file for reading.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+/// Opens a regular file for reading; `None` if it is missing.
+pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     refuse_others(path)?;
-    File::open(path)
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        file => file.map(Some),
+    }
 }
 
 /// Fails for whatever is there in place of a regular file: opening a pipe waits for its other end, and a device may

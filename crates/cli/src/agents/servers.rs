@@ -75,7 +75,7 @@ impl Installation {
             return Ok(None);
         };
         let file = AgentFile::read(&place.path)?;
-        looked(&place, file.text()?.0, false).map(Some)
+        looked(&place, file.text()?, false).map(Some)
     }
 
     /// Returns true if servers of the agent have Offcut in front by this user's record.
@@ -100,7 +100,7 @@ impl Installation {
         };
         let refuse = |problem: String| InstallError::new(&place.path, problem);
         let file = AgentFile::read(&place.path)?;
-        let (text, is_marked) = file.text()?;
+        let text = file.text()?;
         let before = edit::read_record(&place)?;
         if file.bytes().is_none() {
             edit::write_record(&place, &[])?;
@@ -113,11 +113,10 @@ impl Installation {
         }
         let (changed, record) = new(&place, &bare).map_err(refuse)?;
         if changed != text {
-            let mark = if is_marked { "\u{feff}" } else { "" };
             // Both records hold until the file is changed: without one, a change could not be taken back.
             let both: Vec<Wrapped> = before.iter().chain(&record).cloned().collect();
             edit::write_record(&place, &both)?;
-            file.replace(Some([mark, &changed].concat().as_bytes()))?;
+            file.replace(Some(file.marked(&changed).as_bytes()))?;
         }
         edit::write_record(&place, &record)?;
         looked(&place, &changed, changed != text).map(Some)

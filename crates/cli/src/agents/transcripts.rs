@@ -27,8 +27,8 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
         .map_err(|error| format!("the folders of transcripts can't be noted: {error}"))?;
     let mut all = remembered(home)
         .map_err(|error| format!("the folders of transcripts can't be read: {error}"))?;
-    let installed = fs::read_dir(home.installed().join(Agent::OpenCode.name()));
-    let is_installed = installed.is_ok_and(|mut records| records.next().is_some());
+    let installed = layout::paths_in(&home.installed().join(Agent::OpenCode.name()));
+    let is_installed = installed.is_ok_and(|records| !records.is_empty());
     if is_installed || all.contains(Path::new(Agent::OpenCode.name())) {
         return Err(format!(
             "OpenCode keeps its transcripts in a database, which can't be searched for hints: if its \
@@ -46,15 +46,11 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
     let Some(gemini) = of_agent(Agent::GeminiCli, "tmp") else {
         return Ok(all);
     };
-    let projects = match fs::read_dir(&gemini) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(all),
-        projects => projects.and_then(Iterator::collect::<io::Result<Vec<_>>>),
-    };
-    let projects = projects.map_err(|error| {
+    let projects = layout::paths_in(&gemini).map_err(|error| {
         let folder = gemini.display();
         format!("{folder} may hold transcripts and can't be read: check its permissions: {error}")
     })?;
-    let chats = projects.iter().map(|project| project.path().join("chats"));
+    let chats = projects.iter().map(|project| project.join("chats"));
     all.extend(chats.filter(|folder| holds_files(folder)));
     Ok(all)
 }
@@ -113,11 +109,10 @@ fn note(home: &Home, named: &BTreeSet<PathBuf>) -> io::Result<()> {
 
 /// The folders that were noted. OpenCode's database is noted by the agent's name.
 fn remembered(home: &Home) -> io::Result<BTreeSet<PathBuf>> {
-    let text = match log::open(&home.transcripts()).and_then(io::read_to_string) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        text => text?,
-    };
-    text.lines()
+    let file = log::open(&home.transcripts())?;
+    let text = file.map(io::read_to_string).transpose()?;
+    text.unwrap_or_default()
+        .lines()
         .map(|line| Ok(serde_json::from_str(line)?))
         .collect()
 }

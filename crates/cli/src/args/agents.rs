@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use offcut::backend::StoreUrl;
-
+use super::OfUser;
 use crate::agents::Agent;
 use crate::units;
 
@@ -17,13 +16,8 @@ use crate::units;
 pub(crate) struct Hook {
     /// The agent: claude-code, codex, gemini-cli, opencode or pi.
     pub(crate) agent: String,
-    /// Store, instead of OFFCUT_HOME/store or the settings' own.
-    #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<StoreUrl>,
-    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
-    /// policy.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<String>,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
 }
 
 /// An agent, and changes of its settings.

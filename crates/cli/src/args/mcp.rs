@@ -4,8 +4,7 @@ use std::ffi::OsString;
 #[cfg(feature = "serve")]
 use std::net::SocketAddr;
 
-use offcut::backend::StoreUrl;
-
+use super::OfUser;
 use crate::units;
 
 /// Run an MCP server, and keep long results of its tools out of the model's context.
@@ -17,14 +16,8 @@ use crate::units;
 /// without it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mcp {
-    /// Settings: a .toml or .json file, or the name of a built-in policy. Default:
-    /// OFFCUT_HOME/offcut.toml if there is one, else recommended.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<String>,
-    /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Without any, results
-    /// are stored in OFFCUT_HOME/store, by default ~/.local/share/offcut/store.
-    #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<StoreUrl>,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
     /// Id of the session, under whose prefix results are stored; the reader reads nothing else.
     /// Default: derived from the command and the directory, so that what a conversation has stored can
     /// still be read after the server has been restarted.

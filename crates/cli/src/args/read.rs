@@ -13,8 +13,9 @@ const ASKED: [&str; 7] = [
 ];
 
 /// Read stored content one page at a time, as the model's reader does.
+///
+/// Without --config, --backend and --session, the location may be of any conversation in the user's store.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "offcut read <--backend <URL>|--config <FILE>> [OPTIONS] <LOCATION>")]
 pub(crate) struct Read {
     #[command(flatten)]
     pub(crate) reduction: Reduction,

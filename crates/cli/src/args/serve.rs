@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use offcut::backend::StoreUrl;
 use tracing::Level;
+
+use super::OfUser;
 
 /// Run a server between agents and their providers that shortens requests.
 ///
@@ -34,13 +35,8 @@ pub(crate) struct Serve {
     /// replay` takes them.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
-    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
-    /// policy.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<String>,
-    /// Store, instead of OFFCUT_HOME/store or the settings' own.
-    #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<StoreUrl>,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
     /// Fail at the start if a store does not answer, or takes nothing.
     #[arg(long)]
     pub(crate) require_store: bool,
@@ -84,13 +80,8 @@ pub(crate) struct Status {
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wrap {
-    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
-    /// policy.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<String>,
-    /// Store, instead of OFFCUT_HOME/store or the settings' own.
-    #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<StoreUrl>,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
     /// Token prices by which the server's page estimates the bill, as `offcut serve` takes them.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,

@@ -53,7 +53,7 @@ fn sums(path: &Path, since: u64) -> Result<Gains, Failure> {
 fn of_hooks(gains: &Gains) -> String {
     let total = &gains.total;
     let text = format!(
-        "In {}, {} of {} were shortened, and {} read back.\n\
+        "In {}, {} of {} became shorter, and {} read back.\n\
          The model was shown {}. Hints and reads are counted in.\n",
         count(gains.sessions, "session"),
         total.shortened,

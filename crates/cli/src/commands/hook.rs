@@ -18,7 +18,7 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
     let home = Home::from_env();
     // A panic is noted in the log; stderr may be shown to the model.
     std::panic::set_hook(Box::new(|_| {}));
-    let answer = catch_unwind(AssertUnwindSafe(|| answer(args, home.as_ref())))
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(args)))
         .unwrap_or_else(|_| Err(Failure::new("the program has a bug: it panicked")));
     let written = answer.and_then(|answer| {
         let mut stdout = io::stdout().lock();
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
+fn answer(args: &args::Hook) -> Result<Answer, Failure> {
     let mut event = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut event);
     read.or_fail("the event can't be read")?;
@@ -56,22 +56,16 @@ fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
 
-    let origin = settings::of_user(args.config.as_deref(), home);
-    let mut settings = settings::load(&origin)?;
-    if let Some(store) = &args.backend {
-        settings.backend_url = Some(store.clone());
-    }
     let mut surroundings = Surroundings {
         store: None,
         agent_home: layout::agent_home(agent),
         temporary: Some(std::env::temp_dir()),
     };
-    if settings.backend_url.is_none() {
+    let (mut settings, origin) = settings::around_agents(&args.of_user, || {
         let wanted = hook::store(agent, &event, &surroundings);
         let wanted = wanted.and_then(|path| path.into_os_string().into_string().ok());
-        settings.backend_url =
-            Some(wanted.map_or_else(settings::user_store, |path| Ok(path.into()))?);
-    }
+        wanted.map_or_else(settings::user_store, |path| Ok(path.into()))
+    })?;
     // In an agent that has a reader of its own, hints name that one.
     settings.read_file_tool_name = hook::reader(agent).map(str::to_owned);
     let reduction = settings::build(&settings, &origin, None, stores::open)?;

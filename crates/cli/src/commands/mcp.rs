@@ -69,8 +69,7 @@ fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
 
 /// The settings, and the name of their source.
 fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
-    let (mut settings, origin) =
-        settings::around_agents(args.config.as_deref(), args.backend.as_ref())?;
+    let (mut settings, origin) = settings::around_agents(&args.of_user, settings::user_store)?;
     let default = Settings::default().read_file_tool_name;
     if args.reader.is_some() {
         settings.read_file_tool_name.clone_from(&args.reader);

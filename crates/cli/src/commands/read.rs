@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
             "omit the minus sign, or the pattern or query",
         ));
     }
-    let reduction = settings::reader(&args.reduction)?;
+    let reduction = settings::reader(&args.reduction, args.location.as_deref())?;
     let reader = reduction.read_file_tool();
     let mut asked = match &args.arguments {
         Some(arguments) => serde_json::from_str(arguments).or_refuse(

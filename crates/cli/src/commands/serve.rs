@@ -34,7 +34,7 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
             let ready = gateway.ready().await;
             ready.or_fail("a store does not answer, or takes nothing")?;
         }
-        let (listener, address) = listener(gateway.settings().listen).await?;
+        let (listener, address) = listener(gateway.settings().listen, ADDRESS).await?;
         // Whoever reads the log as JSON can read nothing else.
         let note = |text: &str| match args.log_json {
             true => tracing::info!("{text}"),
@@ -69,12 +69,17 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Advice for an address that can't be listened on.
+pub(super) const ADDRESS: &str =
+    "choose another address with --listen; port 0 takes one that is free";
+
 /// Listens on an address. Returns the one that it is, for port 0 is any.
-pub(super) async fn listener(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
-    let listener = TcpListener::bind(address).await.or_advise(
-        format_args!("{address} can't be listened on"),
-        "choose another address with --listen; port 0 takes one that is free",
-    )?;
+pub(super) async fn listener(
+    address: SocketAddr,
+    advice: &str,
+) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.or_advise(format_args!("{address} can't be listened on"), advice)?;
     let address = listener.local_addr().unwrap_or(address);
     Ok((listener, address))
 }
@@ -95,7 +100,7 @@ fn allow_many_files() {
 
 /// Prepares the server.
 fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
-    let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
+    let (mut serve, reduction, origin) = prepared(&args.of_user)?;
     tidy::while_serving(&reduction);
     if let Some(listen) = args.listen {
         serve.listen = listen;

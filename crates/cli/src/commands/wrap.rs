@@ -41,9 +41,11 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
             "name claude-code, codex, gemini-cli, opencode or pi",
         )
     })?;
-    let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
+    let (mut serve, reduction, origin) = prepared(&args.of_user)?;
     serve.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     serve.expose = false;
+    // That address may be another server's.
+    serve.metrics_listen = None;
     // The agent keeps its connections for as long as it runs.
     serve.shutdown_seconds = 0;
     tidy::while_serving(&reduction);
@@ -68,7 +70,8 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server)
         .map_err(|error| unusable(&origin, &error))?;
     let gateway = journal.keep(gateway.with_card(serving::card(&prices)));
-    let (listener, address) = runtime.block_on(listener(gateway.settings().listen))?;
+    let advice = format!("`offcut install {agent}` needs no server");
+    let (listener, address) = runtime.block_on(listener(gateway.settings().listen, &advice))?;
     let page = gateway.page();
     let _running = page.and_then(|page| Running::note(&format!("http://{address}{page}")));
     runtime.spawn(async move {

@@ -3,12 +3,13 @@
 //! A server holds a lock on its file. The system drops it with the process, however that ends, so a file
 //! without a lock is one that a killed server has left.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::agents::layout::Home;
+use crate::agents::layout::{self, Home};
 
 /// Beginning of the names of files that are not locked yet.
 const NEW: char = '.';
@@ -45,18 +46,9 @@ impl Running {
 
     /// The addresses of the pages of all servers that run. Files of others are removed.
     pub(crate) fn all(home: &Home) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(home.servers()) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut paths = Vec::new();
-        for entry in entries {
-            let entry = entry?;
-            if !entry.file_name().to_string_lossy().starts_with(NEW) {
-                paths.push(entry.path());
-            }
-        }
+        let mut paths = layout::paths_in(&home.servers())?;
+        let is_new = |name: &OsStr| name.to_string_lossy().starts_with(NEW);
+        paths.retain(|path| !path.file_name().is_some_and(is_new));
         paths.sort();
         // A file may go in the meantime.
         let pages = paths.iter().filter_map(|path| page_in(path).ok().flatten());

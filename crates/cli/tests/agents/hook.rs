@@ -255,7 +255,7 @@ async fn only_spilled_output_is_measured_against_the_clients_preview() {
     let event = event("Bash", json!({}), response);
     let rows = user.0.rows(Agent::ClaudeCode, &event).await;
     let before: Vec<_> = rows.iter().map(|row| row.before).collect();
-    assert_eq!(before, [2_300, 5_000]);
+    assert_eq!(before, [7_300]);
 }
 
 #[tokio::test(flavor = "current_thread")]

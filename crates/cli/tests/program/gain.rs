@@ -55,10 +55,42 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
 
     let text = offcut(home.path(), &["gain"], "").out;
     assert!(
-        text.contains("In 1 session, 1 of 2 results were shortened")
+        text.contains("In 1 session, 1 of 2 results became shorter")
             && text.contains("claude-code Bash"),
         "{text}"
     );
+}
+
+#[test]
+fn a_call_has_one_result_however_many_texts_it_has() {
+    let home = tempfile::tempdir().unwrap();
+    let hook = |tool: &str, input: Value, response: Value| {
+        let event = json!({
+            "hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/", "tool_use_id": tool,
+            "tool_name": tool, "tool_input": input, "tool_response": response,
+        });
+        let ran = offcut(home.path(), &["hook", "claude-code"], &event.to_string());
+        serde_json::from_str::<Value>(&ran.out).unwrap_or_default()
+    };
+    let long: String = (0..3_000).map(|n| format!("number {n}\n")).collect();
+    let bash = |stdout: &str| json!({"stdout": stdout, "stderr": "warning"});
+    let shown = hook("Bash", json!({"command": "make"}), bash(&long));
+    let shown = &shown["hookSpecificOutput"]["updatedToolOutput"]["stdout"];
+    let location = shown.as_str().unwrap().split('"').nth(1).unwrap();
+    let parts = ["one", "two", &long].map(|text| json!({"type": "text", "text": text}));
+    hook("mcp__db__query", json!({}), json!(parts));
+    let command = format!("head -n1 {location}");
+    hook("Bash", json!({"command": command}), bash("number 0\n"));
+    let gain = offcut(home.path(), &["gain", "--json"], "").out;
+    let gain: Value = serde_json::from_str(&gain).unwrap();
+    let count = |name: &str| gain["hooks"][name].as_u64().unwrap();
+    assert_eq!(
+        ["count", "shortened", "reads"].map(count),
+        [3, 2, 1],
+        "{gain}"
+    );
+    let texts = long.len() + "warning".len() + "onetwo".len() + long.len();
+    assert_eq!(count("bytes_before"), texts as u64);
 }
 
 #[test]

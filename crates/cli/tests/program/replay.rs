@@ -322,6 +322,30 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn links_and_pipes_among_transcripts_stop_no_replay() {
+    use std::os::unix::fs::symlink;
+    let folder = tempdir().unwrap();
+    let (name, session) = &sessions()[0];
+    write(folder.path(), name, session);
+    let at = |name: &str| folder.path().join(name);
+    symlink("/nonexistent/log.jsonl", at("dangling.jsonl")).unwrap();
+    symlink(folder.path(), at("again.jsonl")).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(at("pipe.jsonl"))
+        .status();
+    assert!(pipe.unwrap().success());
+    let ran = run(&["replay", text(folder.path()), "--policy", "eino"], "");
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(
+        ran.err.contains("dangling.jsonl: No such file") && ran.err.contains("again.jsonl: "),
+        "{}",
+        ran.err
+    );
+    assert!(ran.out.contains("\n1 transcript, "), "{}", ran.out);
+}
+
 #[test]
 fn the_built_in_policies_are_replayed_recommended_first() {
     let folder = tempdir().unwrap();

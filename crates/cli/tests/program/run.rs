@@ -6,11 +6,12 @@ use std::fs;
 #[cfg(target_os = "linux")]
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::support::{command, run_command, succeed, text};
+use offcut::hint::Hint;
 use tempfile::{TempDir, tempdir};
 
 /// `offcut run` with a store of its own. `args` are its options and the command.
@@ -33,15 +34,31 @@ fn seq(count: usize) -> String {
     (1..=count).map(|n| format!("{n}\n")).collect()
 }
 
-/// The only content stored below `home`.
-fn stored(home: &TempDir) -> Vec<u8> {
-    let folder = home.path().join("store/trunc");
-    let mut files = fs::read_dir(folder)
+/// The only entry of `folder` whose name begins with `begin`.
+fn only(folder: &Path, begin: &str) -> PathBuf {
+    let entries = fs::read_dir(folder)
         .unwrap()
-        .map(|file| file.unwrap().path());
-    let file = files.next().unwrap();
-    assert_eq!(files.next(), None);
-    fs::read(file).unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut found =
+        entries.filter(|path| text(path.strip_prefix(folder).unwrap()).starts_with(begin));
+    let entry = found.next().unwrap();
+    assert_eq!(found.next(), None);
+    entry
+}
+
+/// The only content stored below `home`: in the conversation of a day.
+fn stored(home: &TempDir) -> Vec<u8> {
+    let day = only(&home.path().join("store"), "run-");
+    fs::read(only(&day.join("trunc"), "")).unwrap()
+}
+
+/// The hint at the end of what was shown.
+fn hint_in(shown: &str) -> Hint {
+    let hint = &shown[shown.find("[offcut/1 ").unwrap()..];
+    assert!(hint.ends_with('\n'), "{hint}");
+    // A preview may end with a line feed itself.
+    let hint = Hint::parse(hint).or_else(|| Hint::parse(&hint[..hint.len() - 1]));
+    hint.unwrap()
 }
 
 #[test]
@@ -72,23 +89,97 @@ fn l1_long_output_is_stored_whole_and_read_back() {
     );
     assert!(shown.len() < 8_000);
     assert_eq!(String::from_utf8(stored(&home)).unwrap(), seq(100_000));
-    let hint = &shown[shown.find("[offcut/1 ").unwrap()..];
-    let hint = offcut::hint::Hint::parse(hint).unwrap();
-    assert!(offcut::preview::holds_only(&hint.preview, &seq(100_000)));
-    let location = shown.split('"').nth(1).unwrap();
-    let store = home.path().join("store");
-    let page = succeed(
-        &[
-            "read",
-            location,
-            "--backend",
-            text(&store),
-            "--offset",
-            "99999",
-        ],
-        "",
+    let hint = hint_in(&shown);
+    // Without options, any conversation in the user's store can be read.
+    let location = hint.location.unwrap();
+    let key = location.as_str().strip_prefix(text(home.path())).unwrap();
+    let key = key.strip_prefix("/store/").unwrap();
+    for named in [location.as_str(), key] {
+        let mut read = command(&["read", named, "--offset", "99999"]);
+        let page = run_command(read.env("OFFCUT_HOME", home.path()), "");
+        assert_eq!(page.code, 0, "{named}: {}", page.err);
+        assert!(page.out.contains("\n99999\n100000"), "{}", page.out);
+    }
+    for options in [["--session", "s1"], ["--config", "recommended"]] {
+        let mut read = command(&[&["read", location.as_str()][..], &options].concat());
+        let refused = run_command(read.env("OFFCUT_HOME", home.path()), "");
+        assert_eq!(refused.code, 1, "{}", refused.out);
+        assert!(refused.err.contains("--session run-"), "{}", refused.err);
+    }
+}
+
+#[test]
+fn nothing_is_shown_twice() {
+    let home = tempdir().unwrap();
+    let requests = (1..=1_000).map(|n| format!("GET /items/{n} took {} ms\n", n * 7 % 113));
+    let numbered = (1..=1_000).map(|n| format!("{n}|line {n} of a listing\n"));
+    for (name, output) in [
+        ("numbers", seq(3_000)),
+        ("requests", requests.collect()),
+        ("numbered", numbered.collect()),
+    ] {
+        let file = home.path().join(name);
+        fs::write(&file, &output).unwrap();
+        for preview in ["mixed", "lines", "head_tail"] {
+            let settings = home.path().join("settings.toml");
+            let text = format!("preset = \"recommended\"\npreview = \"{preview}\"\n");
+            fs::write(&settings, text).unwrap();
+            let args = ["--config", self::text(&settings), "cat", self::text(&file)];
+            let shown = String::from_utf8(output_of(&home, &args).stdout).unwrap();
+            let (begins, _) = shown.split_at(shown.find("[offcut/1 ").unwrap());
+            assert!(begins.len() > 900 && output.starts_with(begins), "{shown}");
+            let hint = hint_in(&shown);
+            for line in begins.lines() {
+                let is_repeated = hint.preview.lines().any(|one| one == line);
+                assert!(!is_repeated, "{name} {preview} {line}: {}", hint.preview);
+            }
+            // The rest has the number of its line.
+            let first = hint.preview.lines().next().unwrap();
+            let (number, line) = first.split_once('|').unwrap();
+            let there = output.lines().nth(number.parse::<usize>().unwrap() - 1);
+            assert!(there.unwrap().ends_with(line), "{name} {preview}: {first}");
+        }
+    }
+}
+
+#[test]
+fn the_users_settings_count() {
+    let home = tempdir().unwrap();
+    let store = home.path().join("elsewhere");
+    let settings = format!(
+        "backend = \"{}\"\nmax_length_for_trunc = 1_000\npreview_length = 0\n",
+        text(&store)
     );
-    assert!(page.contains("\n99999\n100000"), "{page}");
+    fs::write(home.path().join("offcut.toml"), settings).unwrap();
+    let shown = String::from_utf8(output_of(&home, &["seq", "1", "400"]).stdout).unwrap();
+    let location = hint_in(&shown).location.unwrap();
+    assert!(location.as_str().starts_with(text(&store)), "{shown}");
+    let mut read = command(&["read", location.as_str()]);
+    let page = run_command(read.env("OFFCUT_HOME", home.path()), "");
+    assert!(page.out.contains("\n199\n200\n"), "{page:?}");
+    // Options go before them.
+    let ran = output_of(&home, &["--config", "recommended", "seq", "1", "400"]);
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), seq(400));
+}
+
+#[test]
+fn w1_each_day_is_a_conversation_that_goes_by_its_age() {
+    let home = tempdir().unwrap();
+    shell(&home, "seq 1 9000");
+    let store = home.path().join("store");
+    let (today, old) = (only(&store, "run-"), store.join("run-20000/trunc"));
+    fs::create_dir_all(&old).unwrap();
+    let file = old.join("run-1-1");
+    fs::write(&file, "old").unwrap();
+    let time = std::time::SystemTime::now() - Duration::from_secs(31 * 24 * 60 * 60);
+    let opened = fs::File::options().write(true).open(&file).unwrap();
+    opened.set_modified(time).unwrap();
+    let sweep = ["sweep", text(&store), "--nothing-is-live", "--apply"];
+    succeed(&sweep, "");
+    assert!(today.exists() && !file.exists());
+    // A session of one's own stays one conversation.
+    output_of(&home, &["--session", "mine", "seq", "1", "9000"]);
+    assert!(store.join("mine/trunc").exists());
 }
 
 #[test]
@@ -374,8 +465,8 @@ fn what_is_shown_is_within_the_limit_whatever_its_length() {
                 shown.len()
             );
             if shown != text {
-                let (begins, hint) = shown.split_at(shown.find("[offcut/1 ").unwrap());
-                let hint = offcut::hint::Hint::parse(hint).unwrap();
+                let (begins, _) = shown.split_at(shown.find("[offcut/1 ").unwrap());
+                let hint = hint_in(&shown);
                 let stored = fs::read_to_string(hint.location.unwrap().as_str()).unwrap();
                 assert!(stored == text, "{id}");
                 assert!(

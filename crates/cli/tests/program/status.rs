@@ -237,6 +237,11 @@ fn the_server_of_a_wrapped_agent_is_found_while_it_runs() {
     let claude = user.path("claude");
     fs::write(&claude, "#!/bin/sh\nexec \"$OFFCUT\" status --json\n").unwrap();
     fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
+    // Beside a server with the same settings, whose addresses are taken.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap();
+    let settings = format!("[serve]\nlisten = \"{taken}\"\nmetrics_listen = \"{taken}\"\n");
+    fs::write(user.path("offcut.toml"), settings).unwrap();
     let mut wrap = command(&["wrap", "--prices", "anthropic", "claude-code"]);
     let path = std::env::var("PATH").unwrap();
     wrap.env("OFFCUT_HOME", user.0.path())

@@ -118,20 +118,39 @@ fn w8_nothing_goes_if_a_folder_that_held_transcripts_is_gone() {
     assert!(named.exists() && !old.exists());
 }
 
+/// Claude Code keeps long outputs of tools among its transcripts.
+#[test]
+fn outputs_of_any_bytes_among_transcripts_are_searched() {
+    let user = User::new();
+    let (named, old) = (user.store("named", 90), user.store("old", 90));
+    let mut output = b"\xff\xfe caf\xe9 \0".to_vec();
+    output.extend_from_slice(named.to_str().unwrap().as_bytes());
+    let file = user.path(".claude/projects/-src/s1/tool-results/a.txt");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, output).unwrap();
+    user.run(&["tidy"], "");
+    assert_eq!(user.log(), "");
+    assert!(named.exists() && !old.exists());
+}
+
 #[test]
 fn nothing_goes_if_a_transcript_cant_be_read() {
     let user = User::new();
     let old = user.store("old", 90);
-    let database = user.path(".claude/projects/-src/s1.db");
-    fs::create_dir_all(database.parent().unwrap()).unwrap();
-    fs::write(&database, b"\xff\xfe").unwrap();
+    user.transcript(".codex/sessions/2026/11/23/rollout-s1.jsonl", &old);
+    let packed = user.path(".codex/sessions/2026/11/23/rollout-s2.jsonl.zst");
+    fs::write(&packed, b"\x28\xb5\x2f\xfd").unwrap();
+    let gone = user.store("gone", 90);
     user.run(&["tidy"], "");
-    assert!(old.exists());
+    assert!(gone.exists());
+    let log = user.log();
     assert!(
-        user.log().contains(" sweep: ") && user.log().contains("not UTF-8 text"),
-        "{}",
-        user.log()
+        log.contains(" sweep: ") && log.contains("rollout-s2.jsonl.zst is packed"),
+        "{log}"
     );
+    fs::remove_file(packed).unwrap();
+    user.run(&["tidy"], "");
+    assert!(!gone.exists());
 }
 
 #[test]

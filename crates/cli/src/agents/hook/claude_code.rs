@@ -8,6 +8,7 @@ use super::answer::Answer;
 use super::error::HookError;
 use super::event::{Event, EventText, Hook};
 use super::surroundings::Surroundings;
+use crate::agents::journal::Row;
 
 /// The field by which the client says where it has spilled all of a command's output.
 const SPILLED: &str = "persistedOutputPath";
@@ -24,7 +25,8 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Hoo
     let mut response = event.tool_response.clone();
     let transcript = event.transcript_path.as_deref();
     let transcript = transcript.and_then(|path| hook.surroundings.file_of_agent("projects", path));
-    let mut rows = Vec::new();
+    // One for the whole result, however many texts it has.
+    let mut sum: Option<Row> = None;
     let mut is_shorter = false;
     for path in texts(&event.tool_name, &event.tool_response) {
         let text = event.tool_response.pointer(&path).and_then(Value::as_str);
@@ -46,9 +48,18 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Hoo
             text.excerpt = Some(INSTEAD);
             text.spilled = spilled(event, hook.surroundings);
         }
-        let (shorter, mut row) = hook.shorten(event, text).await?;
-        row.transcript.clone_from(&transcript);
-        rows.push(row);
+        let (shorter, row) = hook.shorten(event, text).await?;
+        sum = Some(match sum {
+            None => Row {
+                transcript: transcript.clone(),
+                ..row
+            },
+            Some(sum) => Row {
+                before: sum.before + row.before,
+                after: sum.after + row.after,
+                ..sum
+            },
+        });
         if let (Some(shorter), Some(text)) = (shorter, response.pointer_mut(&path)) {
             *text = shorter.into();
             is_shorter = true;
@@ -72,6 +83,7 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Hoo
         let answer = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": response}});
         answer.to_string()
     });
+    let rows = sum.into_iter().collect();
     Ok(Answer { output, rows })
 }
 

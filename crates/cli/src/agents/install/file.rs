@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use super::error::InstallError;
 
+/// A byte order mark.
+pub(super) const MARK: &str = "\u{feff}";
 /// Beginning of the names of new files before they take the place of others.
 const STAGED: &str = ".offcut-";
 /// Age after which nobody writes such a file any more: it takes milliseconds.
@@ -58,12 +60,20 @@ impl AgentFile {
         self.bytes.as_deref()
     }
 
-    /// The text, and whether a byte order mark stands before it.
-    pub(crate) fn text(&self) -> Result<(&str, bool), InstallError> {
+    /// The text, without a byte order mark.
+    pub(crate) fn text(&self) -> Result<&str, InstallError> {
         let text = str::from_utf8(self.bytes().unwrap_or_default())
             .map_err(|error| InstallError::because(&self.path, "it is not UTF-8", error))?;
-        let unmarked = text.strip_prefix('\u{feff}');
-        Ok((unmarked.unwrap_or(text), unmarked.is_some()))
+        Ok(text.strip_prefix(MARK).unwrap_or(text))
+    }
+
+    /// A new text for the file, with the byte order mark that it has.
+    pub(crate) fn marked(&self, text: &str) -> String {
+        let is_marked = self
+            .bytes()
+            .unwrap_or_default()
+            .starts_with(MARK.as_bytes());
+        [if is_marked { MARK } else { "" }, text].concat()
     }
 
     /// Replaces the file's content in one step, or removes the file. Its mode stays, and a link stays a link. A

@@ -1,7 +1,6 @@
 //! A record of each changed file, by which the change is taken back.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::InstallError;
 use super::file::AgentFile;
 use super::jsonc::Addition;
+use crate::agents::layout;
 
 /// The changes that Offcut made to one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,15 +69,10 @@ pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<StoredRecord>, I
 
 /// Reads all records of a folder, which may be missing.
 pub(crate) fn all(folder: &Path) -> Result<Vec<StoredRecord>, InstallError> {
-    let unreadable = |error| InstallError::because(folder, "it can't be read", error);
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(error)),
-    };
+    let paths = layout::paths_in(folder)
+        .map_err(|error| InstallError::because(folder, "it can't be read", error))?;
     let mut all = Vec::new();
-    for entry in entries {
-        let json = entry.map_err(unreadable)?.path();
+    for json in paths {
         if json.extension().is_none_or(|extension| extension != "json") {
             continue;
         }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{fallback, remote, server};
-use crate::commands::serve::listener;
+use crate::commands::serve::{ADDRESS, listener};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child, output, serving};
 
@@ -36,7 +36,7 @@ pub(super) fn run(
     drop(inside);
     let code = runtime.block_on(async {
         let mut signals = child::listen().or_fail("signals can't be received")?;
-        let (listener, address) = listener(address).await?;
+        let (listener, address) = listener(address, ADDRESS).await?;
         output::announce(&format!("http://{address}/mcp\n"))?;
         let served = endpoint.serve(listener, async {
             signals.recv().await;

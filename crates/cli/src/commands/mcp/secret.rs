@@ -8,6 +8,7 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 use crate::agents::layout::Home;
+use crate::agents::log;
 use crate::output;
 
 /// Number of bytes of a secret.
@@ -58,14 +59,9 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    // Opening a pipe would wait.
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-        Ok(metadata) if !metadata.is_file() => return Err(io::ErrorKind::InvalidInput.into()),
-        Ok(_) => {}
-    }
-    let file = File::open(path)?;
+    let Some(file) = log::open(path)? else {
+        return Ok(None);
+    };
     let mut secret = Vec::new();
     file.take(LENGTH as u64).read_to_end(&mut secret)?;
     if secret.len() < LENGTH {

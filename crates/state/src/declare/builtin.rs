@@ -17,7 +17,7 @@ use crate::keyed_list::KeyedList;
 use crate::list::{Append, BoundedAppend, ConcatFlatten};
 use crate::messages::AddMessages;
 use crate::reducer::Reducer;
-use crate::schema::AnyReducer;
+use crate::schema::{AnyReducer, FieldType};
 use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
 use crate::tool_messages::{BoundedMessages, RemoveToolMessages};
 use crate::whole::{LastWriteWins, Merge, MergeAll};
@@ -25,37 +25,20 @@ use crate::whole::{LastWriteWins, Merge, MergeAll};
 /// A reducer that a field requests.
 pub(super) struct RequestedReducer {
     pub(super) reducer: AnyReducer,
-    pub(super) takes: Takes,
-}
-
-/// The fields that a reducer accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
-    Anything,
-    List,
-    Map,
+    /// The type of the fields that it accepts.
+    pub(super) takes: FieldType,
 }
 
 impl RequestedReducer {
+    fn new(takes: FieldType, reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
+        Self {
+            reducer: Arc::new(reducer),
+            takes,
+        }
+    }
+
     fn list(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self {
-            reducer: Arc::new(reducer),
-            takes: Takes::List,
-        }
-    }
-
-    fn map(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self {
-            reducer: Arc::new(reducer),
-            takes: Takes::Map,
-        }
-    }
-
-    fn any(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self {
-            reducer: Arc::new(reducer),
-            takes: Takes::Anything,
-        }
+        Self::new(FieldType::List, reducer)
     }
 
     pub(super) fn langgraph_messages() -> Self {
@@ -136,7 +119,7 @@ pub(super) fn read(
         }
         return Ok(RequestedReducer {
             reducer: reducer.clone(),
-            takes: Takes::Anything,
+            takes: FieldType::Any,
         });
     }
     let takes_parameters = WITH_PARAMETERS.contains(&word.as_str());
@@ -202,8 +185,8 @@ fn build(
     dialect: Dialect,
 ) -> Result<RequestedReducer, SchemaError> {
     Ok(match word {
-        "merge" => RequestedReducer::map(Merge),
-        "merge_all" => RequestedReducer::map(MergeAll),
+        "merge" => RequestedReducer::new(FieldType::Map, Merge),
+        "merge_all" => RequestedReducer::new(FieldType::Map, MergeAll),
         "concat_flatten" => RequestedReducer::list(ConcatFlatten),
         "remove_tool_messages" => RequestedReducer::list(RemoveToolMessages::new(OpenAiChat)),
         "append" if dialect == Dialect::Sherma => RequestedReducer::langgraph_messages(),
@@ -247,7 +230,7 @@ fn build(
             })
         }
         "last_write_wins" | "replace_value" | "replace_messages" | "replace" => {
-            RequestedReducer::any(LastWriteWins)
+            RequestedReducer::new(FieldType::Any, LastWriteWins)
         }
         // Only a word of `WORDS` that was forgotten here. It must not become another reducer.
         _ => {

@@ -28,6 +28,21 @@ impl<T> ListEdit<T> {
         }
     }
 
+    /// Appends `update` to a list of `existing` items, without those at `gone`: ascending indexes into both together.
+    pub(crate) fn append_without(
+        mut gone: Vec<usize>,
+        existing: usize,
+        mut update: Vec<T>,
+    ) -> Self {
+        let of_update = gone.split_off(gone.partition_point(|&at| at < existing));
+        let of_update = of_update.into_iter().map(|at| at - existing);
+        drop_at(&mut update, of_update.collect());
+        Self {
+            remove: gone,
+            ..Self::append(update)
+        }
+    }
+
     pub(crate) fn is_none(&self) -> bool {
         let Self {
             replace,
@@ -44,18 +59,24 @@ impl<T> ListEdit<T> {
                 *slot = item;
             }
         }
-        if !self.remove.is_empty() {
-            let mut gone = self.remove.into_iter().peekable();
-            let mut at = 0;
-            list.retain(|_| {
-                let goes = gone.next_if_eq(&at).is_some();
-                at += 1;
-                !goes
-            });
-        }
+        drop_at(list, self.remove);
         list.drain(..self.drop_front.min(list.len()));
         list.extend(self.append);
     }
+}
+
+/// Removes the items at ascending indexes.
+pub(crate) fn drop_at<T>(list: &mut Vec<T>, gone: Vec<usize>) {
+    if gone.is_empty() {
+        return;
+    }
+    let mut gone = gone.into_iter().peekable();
+    let mut at = 0;
+    list.retain(|_| {
+        let goes = gone.next_if_eq(&at).is_some();
+        at += 1;
+        !goes
+    });
 }
 
 impl<T: 'static> ListEdit<T> {
@@ -207,22 +228,17 @@ impl BoundedAppend {
         Self { max_len }
     }
 
-    fn edit<T>(self, existing: &[T], update: Vec<T>) -> ListEdit<T> {
+    fn edit<T>(self, existing: &[T], mut update: Vec<T>) -> ListEdit<T> {
         if update.is_empty() {
             return ListEdit::append(update);
         }
         let over = (existing.len() + update.len()).saturating_sub(self.max_len.get());
-        drop_front(over, existing.len(), update)
-    }
-}
-
-/// Drops the first `over` items of the existing list and the update, taken together.
-fn drop_front<T>(over: usize, existing: usize, mut update: Vec<T>) -> ListEdit<T> {
-    let of_existing = over.min(existing);
-    update.drain(..(over - of_existing).min(update.len()));
-    ListEdit {
-        drop_front: of_existing,
-        ..ListEdit::append(update)
+        let of_existing = over.min(existing.len());
+        update.drain(..(over - of_existing).min(update.len()));
+        ListEdit {
+            drop_front: of_existing,
+            ..ListEdit::append(update)
+        }
     }
 }
 

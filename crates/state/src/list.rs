@@ -43,16 +43,6 @@ impl<T> ListEdit<T> {
         }
     }
 
-    pub(crate) fn is_none(&self) -> bool {
-        let Self {
-            replace,
-            remove,
-            drop_front,
-            append,
-        } = self;
-        replace.is_empty() && remove.is_empty() && *drop_front == 0 && append.is_empty()
-    }
-
     pub(crate) fn apply(self, list: &mut Vec<T>) {
         for (at, item) in self.replace {
             if let Some(slot) = list.get_mut(at) {
@@ -81,25 +71,27 @@ pub(crate) fn drop_at<T>(list: &mut Vec<T>, gone: Vec<usize>) {
 
 impl<T: 'static> ListEdit<T> {
     pub(crate) fn into_change(self) -> Change<Vec<T>> {
-        if self.is_none() {
-            Change::keep()
-        } else {
-            Change::edit(move |list| self.apply(list))
+        self.into_change_inside(|list| Some(list))
+    }
+
+    /// The change of a value with a list inside.
+    fn into_change_inside<V: 'static>(self, list: fn(&mut V) -> Option<&mut Vec<T>>) -> Change<V> {
+        let is_short = self.append.is_empty() && self.drop_front == 0;
+        if is_short && self.replace.is_empty() && self.remove.is_empty() {
+            return Change::keep();
         }
+        Change::edit(move |value| {
+            if let Some(list) = list(value) {
+                self.apply(list);
+            }
+        })
     }
 }
 
 impl ListEdit<Value> {
     /// The change of a JSON value, which must be a list.
     pub(crate) fn into_json_change(self) -> Change<Value> {
-        if self.is_none() {
-            return Change::keep();
-        }
-        Change::edit(move |value| {
-            if let Value::Array(items) = value {
-                self.apply(items);
-            }
-        })
+        self.into_change_inside(Value::as_array_mut)
     }
 }
 

@@ -95,7 +95,7 @@ impl Remote {
         let connection = self.connection().map_err(io::Error::other)?;
         let (to_server, from_client) = duplex(PIPE);
         let (to_client, from_server) = duplex(PIPE);
-        let gateway = conversation.gateway().clone();
+        let gateway = conversation.gateway.clone();
         let link = Arc::new(Link::new(connection, to_client, gateway));
         let done = {
             // Answers are waited for there.

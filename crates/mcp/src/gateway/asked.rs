@@ -1,10 +1,12 @@
 //! Calls of the reader, which the gateway answers itself.
 
+use offcut::agent::Tool as _;
 use offcut::json::{Node, View as _};
-use offcut::{ToolCall, ToolReduction};
+use offcut::{ReadFileTool, ToolCall, ToolReduction};
+use serde_json::{Value, json};
 
 use super::message::{REVISION, key};
-use crate::answer;
+use crate::blocks::{from_part, text_block};
 
 /// A call of the reader.
 #[derive(Debug)]
@@ -40,7 +42,14 @@ impl ReaderCall {
 
     /// The answer, a whole message.
     pub(super) async fn answer(&self) -> String {
-        let fields = answer::answer(&self.reduction.read_file_tool(), &self.call).await;
+        let (content, is_error) = match self.reduction.read_file_tool().call(&self.call).await {
+            Ok(output) => {
+                let (parts, _) = output.into_parts().await;
+                (parts.into_iter().map(from_part).collect(), false)
+            }
+            Err(error) => (vec![text_block(&error.to_string())], true),
+        };
+        let content = content.join(",");
         // Results of revisions without sessions must have it.
         let kind = if self.is_without_session {
             r#","resultType":"complete""#
@@ -48,6 +57,19 @@ impl ReaderCall {
             ""
         };
         let id = &self.id;
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{fields}{kind}}}}}"#)
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{content}],"isError":{is_error}{kind}}}}}"#
+        )
     }
+}
+
+/// The reader's entry in the tool list.
+pub(super) fn listed(reader: &ReadFileTool) -> Value {
+    let definition = reader.definition();
+    json!({
+        "name": definition.name,
+        "description": definition.description,
+        "inputSchema": definition.parameters,
+        "annotations": {"readOnlyHint": true, "openWorldHint": false},
+    })
 }

@@ -7,7 +7,7 @@ use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, ToolCall};
 use serde_json::json;
 
-use super::asked::ReaderCall;
+use super::asked::{ReaderCall, listed};
 use super::known::{KnownServer, reader};
 use super::message::{
     INTERNAL_ERROR, MAX_ID, Message, error_text, kept, key, may_be_dense, outline, own_id, parse,
@@ -16,7 +16,6 @@ use super::message::{
 use super::settings::McpGateway;
 use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
-use crate::answer;
 use crate::error::ReduceError;
 use crate::locked::locked;
 use crate::result::reduce_and_report;
@@ -27,7 +26,8 @@ use crate::result::reduce_and_report;
 /// [`from_client`](Self::from_client) and each of the server in [`from_server`](Self::from_server),
 /// in the order in which they come.
 pub struct Conversation {
-    gateway: Arc<McpGateway>,
+    /// The gateway whose settings hold.
+    pub(crate) gateway: Arc<McpGateway>,
     server: Arc<Mutex<KnownServer>>,
     requests: Mutex<WaitingRequests>,
     /// Makes the beginnings of names under which results are stored, if nobody is to guess them.
@@ -339,17 +339,6 @@ impl Conversation {
         error_text(INTERNAL_ERROR, &problem, Some(&id))
     }
 
-    /// Maximum length in bytes of a message that is read.
-    pub(super) fn max_message(&self) -> usize {
-        self.gateway.max_message
-    }
-
-    /// The gateway whose settings hold.
-    #[cfg(feature = "http")]
-    pub(crate) fn gateway(&self) -> &Arc<McpGateway> {
-        &self.gateway
-    }
-
     fn note(&self, call: &ToolCall, problem: &str) {
         let name: String = call.name.chars().take(MAX_NAME).collect();
         (self.gateway.log)(&format!("the result of {name:?}: {problem}"));
@@ -361,7 +350,7 @@ impl Conversation {
         server.learn(&page, &self.gateway);
         let is_last = page.next().is_none();
         let reader = server.reader_for_page(is_first, is_last);
-        let reader = reader.map(|reduction| answer::listed(&reduction.read_file_tool()));
+        let reader = reader.map(|reduction| listed(&reduction.read_file_tool()));
         Some(page.shown(&self.gateway.dropped, reader.as_ref()))
     }
 

@@ -73,11 +73,16 @@ pub(super) fn error(
     json(status, error_text(code, message, id))
 }
 
-/// Refuses a message over the maximum.
-pub(super) fn too_long(gateway: &McpGateway) -> Response<Body> {
-    gateway.note_long("a client");
-    let text = format!("the message is {}", gateway.too_long());
-    error(StatusCode::PAYLOAD_TOO_LARGE, REFUSED, &text, None)
+/// Refuses a client's message that was not read.
+pub(super) fn not_read(gateway: &McpGateway, problem: &NotRead) -> Response<Body> {
+    match problem {
+        NotRead::TooLong => {
+            gateway.note_long("a client");
+            let text = format!("the message is {}", gateway.too_long());
+            error(StatusCode::PAYLOAD_TOO_LARGE, REFUSED, &text, None)
+        }
+        NotRead::BrokeOff => empty(StatusCode::BAD_REQUEST),
+    }
 }
 
 /// The reason for which a body was not read.

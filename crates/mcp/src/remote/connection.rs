@@ -75,7 +75,11 @@ impl Connection {
     }
 
     /// Sends a request of the gateway's own with a body that is at hand, and follows redirects to the
-    /// same server, which keep method and body. Any status is an answer.
+    /// same server, which keep method and body.
+    ///
+    /// # Errors
+    ///
+    /// The server can't be reached, or answers with a status that is not a success.
     pub(crate) async fn send(
         &self,
         method: &Method,
@@ -83,18 +87,24 @@ impl Connection {
         body: &Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
         let headers = self.own(method, headers);
-        self.follow(&self.url, method, headers, body).await
+        let response = self.follow(&self.url, method, headers, body).await?;
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(RequestFailure::read(response).await)
+        }
     }
 
-    /// Sends a client's request on. The answer may be compressed.
+    /// Sends a client's request on. Any status is an answer, which may be compressed.
     pub(crate) async fn forward(
         &self,
         method: &Method,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         query: Option<&str>,
         body: Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
-        let (url, headers) = (self.with_query(query), self.with_users(headers));
+        headers.extend(self.headers.clone());
+        let url = self.with_query(query);
         self.follow(&url, method, headers, &body).await
     }
 
@@ -161,32 +171,20 @@ impl Connection {
 
     /// The headers of a request of the gateway's own.
     fn own(&self, method: &Method, headers: &HeaderMap) -> HeaderMap {
-        let mut all = HeaderMap::new();
         let agent = concat!("offcut/", env!("CARGO_PKG_VERSION"));
-        all.insert(USER_AGENT, HeaderValue::from_static(agent));
+        let mut all = HeaderMap::from_iter([(USER_AGENT, HeaderValue::from_static(agent))]);
+        let mut accepted = "text/event-stream";
         if method == Method::POST {
             all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            let both = HeaderValue::from_static("application/json, text/event-stream");
-            all.insert(ACCEPT, both);
-        } else {
-            all.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+            accepted = "application/json, text/event-stream";
         }
-        let mut all = self.with_users(all);
+        all.insert(ACCEPT, HeaderValue::from_static(accepted));
+        // They replace others.
+        all.extend(self.headers.clone());
         for (name, value) in headers {
             all.append(name, value.clone());
         }
         all
-    }
-
-    /// Adds the user's headers, which replace others.
-    fn with_users(&self, mut headers: HeaderMap) -> HeaderMap {
-        for name in self.headers.keys() {
-            headers.remove(name);
-        }
-        for (name, value) in &self.headers {
-            headers.append(name, value.clone());
-        }
-        headers
     }
 }
 

@@ -33,10 +33,10 @@ pub(super) struct Link {
     tools: Mutex<Parameters>,
     /// Requests that have not been answered, by the keys of their ids.
     running: Mutex<HashMap<String, Arc<Cancel>>>,
-    /// Number of the session that is open.
-    open: watch::Sender<u64>,
+    /// Number of the session that is open; 0 before the first.
+    pub(super) open: watch::Sender<u64>,
     /// True once the client has sent its last message.
-    last_said: watch::Sender<bool>,
+    pub(super) last_said: watch::Sender<bool>,
 }
 
 /// The relation of a server's message to a request.
@@ -89,21 +89,6 @@ impl Link {
         let mut session = self.session();
         session.opened = Some(message.clone());
         self.open.send_replace(session.nth);
-    }
-
-    /// Number of the session that is open; 0 before the first.
-    pub(super) fn opened_sessions(&self) -> watch::Receiver<u64> {
-        self.open.subscribe()
-    }
-
-    /// Notes that the client has sent its last message.
-    pub(super) fn say_last(&self) {
-        self.last_said.send_replace(true);
-    }
-
-    /// Waits until the client has sent its last message.
-    pub(super) async fn last_said(&self) {
-        _ = self.last_said.subscribe().wait_for(|said| *said).await;
     }
 
     /// Expects an answer to a request.

@@ -7,6 +7,7 @@ use super::meaning::Meaning;
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The agreement of client and server.
 #[derive(Debug, Default)]

@@ -18,11 +18,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::headers::{accepts, is_revision};
-use super::reply::{self, Body, BodySender, BoxError, MessageRoom, REFUSED};
+use super::reply::{self, Body, BoxError, MessageRoom, REFUSED};
 use super::session::{ENDED, NotAsked, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
-use crate::gateway::message::{INTERNAL_ERROR, error_answer, parse};
+use crate::gateway::message::{INTERNAL_ERROR, Party, error_answer, parse};
 use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::locked::locked;
 use crate::remote::body::{Kind, kind};
@@ -101,7 +101,7 @@ impl Hosted {
             let text = "the content type must be application/json";
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
         }
-        let (text, room) = match self.room.read(body, BodySender::Client).await {
+        let (text, room) = match self.room.read(body, Party::Client).await {
             Ok(read) => read,
             Err(problem) => return Err(Box::new(reply::not_read(&self.gateway, &problem))),
         };

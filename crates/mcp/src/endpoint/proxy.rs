@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use super::clients::{Clients, Current};
 use super::login::Login;
-use super::reply::{self, Body, BodySender, BoxError, MessageRoom, NotRead};
-use crate::gateway::message::{INTERNAL_ERROR, own_id, parse};
+use super::reply::{self, Body, BoxError, MessageRoom, NotRead};
+use crate::gateway::message::{INTERNAL_ERROR, Party, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall};
 use crate::http::events::{Events, StreamChunk, message, with_message};
 use crate::remote::address;
@@ -60,7 +60,7 @@ impl Proxy {
     pub(super) async fn answer(&self, request: Request<Incoming>, host: &str) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let (text, room) = if parts.method == Method::POST {
-            match self.room.read(body, BodySender::Client).await {
+            match self.room.read(body, Party::Client).await {
                 Ok(read) => read,
                 Err(problem) => return reply::not_read(&self.gateway, &problem),
             }
@@ -180,7 +180,7 @@ impl ClientRequest<'_> {
     /// Passes an answer of one message.
     async fn whole(&self, response: Response<Incoming>, see: impl FnOnce(&[u8])) -> Response<Body> {
         let (parts, body) = response.into_parts();
-        let (text, room) = match self.proxy.room.read(body, BodySender::Server).await {
+        let (text, room) = match self.proxy.room.read(body, Party::Server).await {
             Ok(read) => read,
             Err(NotRead::TooLong) => {
                 let too_long = self.proxy.gateway.too_long();

@@ -13,8 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use super::conversation::{Conversation, FromClient, FromServer, Undelivered};
+use super::conversation::{Conversation, FromClient, FromServer};
 use super::lines::{Line, Lines};
+use super::message::Party;
 
 /// Time for the answers that a client may still want after its last message.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -141,11 +142,9 @@ async fn pass_up<'c>(
                 FromClient::Answer(asked) => _ = to_answer.send(conversation.answer(asked).boxed()),
                 FromClient::Drop => {}
             },
-            Line::TooLong(line) => match conversation.refuse(line) {
-                Some(Undelivered::ForClient(error)) => {
-                    _ = to_answer.send(ready(Some(error)).boxed())
-                }
-                Some(Undelivered::ForServer(error)) => write_line(&mut server, &error).await?,
+            Line::TooLong(line) => match conversation.give_up(line, Party::Client) {
+                Some((Party::Client, error)) => _ = to_answer.send(ready(Some(error)).boxed()),
+                Some((Party::Server, error)) => write_line(&mut server, &error).await?,
                 None => {}
             },
         }
@@ -203,9 +202,9 @@ async fn pass_down(
                     }
                 }
             }
-            Line::TooLong(line) => match conversation.give_up(line) {
-                Some(Undelivered::ForClient(error)) => Cow::Owned((error + "\n").into_bytes()),
-                Some(Undelivered::ForServer(error)) => {
+            Line::TooLong(line) => match conversation.give_up(line, Party::Server) {
+                Some((Party::Client, error)) => Cow::Owned((error + "\n").into_bytes()),
+                Some((Party::Server, error)) => {
                     _ = own.send(error);
                     Cow::default()
                 }

@@ -112,7 +112,8 @@ impl Schema {
     /// The text is not valid JSON, and the error names the line; or it is not a valid declaration,
     /// and the error names the path.
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
-        let written = serde_json::from_str(text).map_err(no_json)?;
+        let written = serde_json::from_str(text);
+        let written = written.map_err(|error| SchemaError::syntax(error.line(), "JSON", error))?;
         let json = JsonText::parse(text).ok();
         if let Some((key, at)) = json.as_ref().and_then(JsonText::doubled_key) {
             let place = Place::line(text[..at].matches('\n').count() + 1);
@@ -139,11 +140,6 @@ struct DeclaredField {
     #[serde(default)]
     default: Value,
     reducer: Option<Value>,
-}
-
-fn no_json(error: serde_json::Error) -> SchemaError {
-    let place = Place::line(error.line());
-    SchemaError::declaration(place, "invalid JSON: correct the syntax").with_source(error)
 }
 
 /// Otherwise the last value would win and the others be lost silently.

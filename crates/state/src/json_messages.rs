@@ -9,7 +9,7 @@ use crate::key::{Field, ItemKey};
 use crate::keyed::OnMatch;
 use crate::messages::{AddMessages, IdOf, MessageUpdate, REMOVE_ALL};
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{self, kind, wrong_type};
+use crate::value::{self, each, wrong_type};
 
 impl AddMessages<Value> {
     /// LangGraph's dialect for JSON messages with an `id`. A message without one, or with null,
@@ -106,15 +106,13 @@ fn messages(update: Value) -> Result<Vec<Value>, Cause> {
         Value::Object(_) => vec![update],
         other => return Err(wrong_type(Side::Update, &other, "a list of messages")),
     };
-    match messages.iter().position(|message| !message.is_object()) {
-        None => Ok(messages),
-        Some(index) => Err(Cause::WrongItem {
-            side: Side::Update,
-            index,
-            found: kind(&messages[index]),
-            wanted: "messages, which are maps",
-        }),
-    }
+    each(messages, "messages, which are maps", |message| {
+        if message.is_object() {
+            Ok(message)
+        } else {
+            Err(message)
+        }
+    })
 }
 
 /// Returns the id that a removal names; the outer `None` if the message is not a removal.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{self, kind, wrong_type};
+use crate::value::{self, each, wrong_type};
 
 /// The planned edit of a list. All indexes refer to the list before the edit.
 #[derive(Debug)]
@@ -174,22 +174,11 @@ impl Reducer<Value> for ConcatFlatten {
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
         on_json(existing, update, |_, update| {
-            let mut flat = Vec::new();
-            for (index, inner) in update.into_iter().enumerate() {
-                match inner {
-                    Value::Array(items) => flat.extend(items),
-                    other => {
-                        let (side, found) = (Side::Update, kind(&other));
-                        return Err(Cause::WrongItem {
-                            side,
-                            index,
-                            found,
-                            wanted: "lists",
-                        });
-                    }
-                }
-            }
-            Ok(ListEdit::append(flat))
+            let lists = each(update, "lists", |item| match item {
+                Value::Array(items) => Ok(items),
+                other => Err(other),
+            })?;
+            Ok(ListEdit::append(lists.into_iter().flatten().collect()))
         })
     }
 }

@@ -19,10 +19,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::headers::{accepts, is_revision};
 use super::reply::{self, Body, BoxError, MessageRoom, REFUSED};
-use super::session::{ENDED, NotAsked, Session};
+use super::session::{INVALID_REQUEST, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
-use crate::gateway::message::{INTERNAL_ERROR, Party, error_answer, parse};
+use crate::gateway::message::{Party, error_answer, parse};
 use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::locked::locked;
 use crate::remote::body::{Kind, kind};
@@ -47,7 +47,6 @@ const WITH_SESSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 
 /// JSON-RPC's codes, and those of the protocol.
 const PARSE_ERROR: i32 = -32700;
-const INVALID_REQUEST: i32 = -32600;
 const NO_SESSION: i32 = -32001;
 const UNSUPPORTED_REVISION: i32 = -32022;
 
@@ -142,15 +141,7 @@ impl Hosted {
         }
         let may_resume = revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
         let asked = session.ask(&text, &meaning, may_resume).await;
-        let asked = asked.map_err(|problem| {
-            let (status, code, text) = match problem {
-                NotAsked::Invalid => (
-                    StatusCode::BAD_REQUEST,
-                    INVALID_REQUEST,
-                    "a request with the same id still waits for its answer, or the id has over 4 KiB",
-                ),
-                NotAsked::Ended => (StatusCode::BAD_GATEWAY, INTERNAL_ERROR, ENDED),
-            };
+        let asked = asked.map_err(|(status, code, text)| {
             Box::new(reply::error(status, code, text, meaning.request_id()))
         })?;
         let mut answer = stream_of(asked);
@@ -250,15 +241,12 @@ impl Hosted {
     /// Ends sessions whose clients have gone.
     pub(super) async fn tidy(&self) {
         let now = Instant::now();
-        let mut gone = Vec::new();
-        locked(&self.sessions).retain(|_, session| {
-            let is_idle = session.idle_since().is_some_and(|since| now - since > IDLE);
-            if is_idle {
-                gone.push(session.clone());
-            }
-            !is_idle
-        });
-        for session in gone {
+        let is_idle =
+            |session: &Session| session.idle_since().is_some_and(|since| now - since > IDLE);
+        let gone: Vec<_> = locked(&self.sessions)
+            .extract_if(|_, session| is_idle(session))
+            .collect();
+        for (_, session) in gone {
             session.close().await;
         }
     }

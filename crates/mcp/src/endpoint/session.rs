@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use http::StatusCode;
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use crate::gateway::message::{BYTE_ORDER_MARK, INTERNAL_ERROR, MAX_ID, error_tex
 use crate::locked::locked;
 use crate::remote::meaning::Meaning;
 
-pub(super) const ENDED: &str = "the server has ended";
 /// Number of bytes between the endpoint and the gateway's pipes.
 const PIPE: usize = 64 * 1024;
 
@@ -37,14 +37,16 @@ struct Pipe {
     is_cut: bool,
 }
 
-/// The reason for which the server did not get a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum NotAsked {
-    /// It is not a request, its id is too long, or one with the same id still waits.
-    Invalid,
-    /// The server has ended.
-    Ended,
-}
+/// The reason for which the server did not get a request: a status, JSON-RPC's code and a text.
+type NotAsked = (StatusCode, i32, &'static str);
+pub(super) const INVALID_REQUEST: i32 = -32600;
+const ENDED: &str = "the server has ended";
+const NO_SERVER: NotAsked = (StatusCode::BAD_GATEWAY, INTERNAL_ERROR, ENDED);
+const NO_NEW_REQUEST: NotAsked = (
+    StatusCode::BAD_REQUEST,
+    INVALID_REQUEST,
+    "a request with the same id still waits for its answer, or the id has over 4 KiB",
+);
 
 impl Session {
     /// A session with the pipes of the side that a gateway takes for its client.
@@ -163,19 +165,19 @@ impl Session {
         may_resume: bool,
     ) -> Result<Reader, NotAsked> {
         let id = meaning.request().filter(|(id, _)| id.len() <= MAX_ID);
-        let id = id.cloned().ok_or(NotAsked::Invalid)?;
-        let stream = self.streams.open(may_resume).ok_or(NotAsked::Ended)?;
-        let reader = self.streams.read(stream).ok_or(NotAsked::Ended)?;
+        let id = id.cloned().ok_or(NO_NEW_REQUEST)?;
+        let stream = self.streams.open(may_resume).ok_or(NO_SERVER)?;
+        let reader = self.streams.read(stream).ok_or(NO_SERVER)?;
         let token = meaning.token.clone();
         let added = self.routes.add(WaitingRequest { stream, id, token });
         if let Some(over) = added.unwrap_or(Some(stream)) {
             self.streams.end(over);
         }
-        added.map_err(|()| NotAsked::Invalid)?;
+        added.map_err(|()| NO_NEW_REQUEST)?;
         if self.tell(message).await {
             Ok(reader)
         } else {
-            Err(NotAsked::Ended)
+            Err(NO_SERVER)
         }
     }
 

@@ -46,36 +46,28 @@ impl RequestedReducer {
     }
 }
 
-/// All words. Error messages list them, and no registered reducer may have one of them as its name.
-const WORDS: [&str; 15] = [
-    "last_write_wins",
-    "replace_value",
-    "replace_messages",
-    "replace",
-    "append",
-    "append_items",
-    "dedupe_append",
-    "concat_flatten",
-    "bounded_append",
-    "bounded_messages",
-    "merge",
-    "merge_all",
-    "merge_by_key",
-    "add_messages",
-    "remove_tool_messages",
-];
-
-const WITH_PARAMETERS: [&str; 6] = [
-    "bounded_append",
-    "bounded_messages",
-    "dedupe_append",
-    "append_items",
-    "merge_by_key",
-    "add_messages",
+/// All words, each with whether it takes parameters. Error messages list them, and no registered reducer may have one of
+/// them as its name.
+const WORDS: [(&str, bool); 15] = [
+    ("last_write_wins", false),
+    ("replace_value", false),
+    ("replace_messages", false),
+    ("replace", false),
+    ("append", false),
+    ("append_items", true),
+    ("dedupe_append", true),
+    ("concat_flatten", false),
+    ("bounded_append", true),
+    ("bounded_messages", true),
+    ("merge", false),
+    ("merge_all", false),
+    ("merge_by_key", true),
+    ("add_messages", true),
+    ("remove_tool_messages", false),
 ];
 
 pub(super) fn is_known(name: &str) -> bool {
-    WORDS.contains(&name)
+    WORDS.iter().any(|(word, _)| *word == name)
 }
 
 /// Returns true if a dialect has the word. Reducers with parameters belong to no dialect, so every
@@ -122,11 +114,12 @@ pub(super) fn read(
             takes: FieldType::Any,
         });
     }
-    let takes_parameters = WITH_PARAMETERS.contains(&word.as_str());
+    let takes_parameters = WORDS.contains(&(word.as_str(), true));
     let is_there = dialect_has(dialect, &word) || parameters.is_some() && takes_parameters;
     if !is_there {
         let mut known: Vec<_> = WORDS
             .into_iter()
+            .map(|(word, _)| word)
             .filter(|word| dialect_has(dialect, word))
             .collect();
         known.extend(registered.keys().map(String::as_str));
@@ -296,7 +289,7 @@ mod tests {
     #[test]
     fn every_word_has_a_reducer() {
         let place = Place::path("field");
-        for word in WORDS {
+        for (word, _) in WORDS {
             // Some words need parameters, and say so.
             let built = build(word, Value::Null, &place, Dialect::Agentflow);
             let kind = built.err().map(|error| error.kind());

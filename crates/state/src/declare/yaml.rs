@@ -22,10 +22,8 @@ pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
     let mut open: Vec<OpenNode> = Vec::new();
     let mut root = None;
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| {
-            let place = Place::line(error.marker().line());
-            SchemaError::declaration(place, "invalid YAML: correct the syntax").with_source(error)
-        })?;
+        let (event, span) =
+            event.map_err(|error| SchemaError::syntax(error.marker().line(), "YAML", error))?;
         let place = Place::line(span.start.line());
         let refuse = |what: &str| SchemaError::declaration(place.clone(), what);
         let value = match event {

@@ -61,21 +61,19 @@ impl Login {
 
     /// Makes a refusal name the endpoint's metadata in place of the server's.
     pub(super) fn lead(&self, headers: &mut HeaderMap, host: &str) {
-        let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
         let own = format!("http://{host}{RESOURCE}{PATH}");
-        let mut led = Vec::new();
-        for challenge in challenges {
-            let text = challenge.to_str().unwrap_or_default();
-            let Some((before, url, after)) = named_metadata(text) else {
-                led.push(challenge.clone());
-                continue;
+        let lead = |challenge: &HeaderValue| {
+            let named = named_metadata(challenge.to_str().unwrap_or_default());
+            let Some((before, url, after)) = named else {
+                return Some(challenge.clone());
             };
             if let Ok(url) = url.parse() {
                 *locked(&self.named) = Some(url);
             }
-            let new = format!("{before}\"{own}\"{after}");
-            led.extend(HeaderValue::from_str(&new));
-        }
+            HeaderValue::from_str(&format!("{before}\"{own}\"{after}")).ok()
+        };
+        let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
+        let led: Vec<HeaderValue> = challenges.filter_map(lead).collect();
         headers.remove(WWW_AUTHENTICATE);
         for challenge in led {
             headers.append(WWW_AUTHENTICATE, challenge);

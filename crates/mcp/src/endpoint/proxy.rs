@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::clients::{Clients, Current};
 use super::login::Login;
 use super::reply::{self, Body, BoxError, MessageRoom, NotRead};
-use crate::gateway::message::{INTERNAL_ERROR, Party, own_id, parse};
+use crate::gateway::message::{INTERNAL_ERROR, Party, kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall};
 use crate::http::events::{Events, StreamChunk, message, with_message};
 use crate::remote::address;
@@ -81,7 +81,7 @@ impl Proxy {
             meaning,
         };
         let first = match decided {
-            FromClient::Answer(call) => return asked.read_back(call).await,
+            FromClient::Answer(call) => return asked.read_back(call, &text).await,
             FromClient::Drop => return reply::empty(StatusCode::ACCEPTED),
             FromClient::Pass { first } => first,
         };
@@ -118,9 +118,9 @@ struct ClientRequest<'p> {
 
 impl ClientRequest<'_> {
     /// Answers a call of the reader, once the server knows the client.
-    async fn read_back(&self, asked: Box<ReaderCall>) -> Response<Body> {
+    async fn read_back(&self, asked: Box<ReaderCall>, call: &[u8]) -> Response<Body> {
         if self.proxy.clients.is_unknown(&self.current)
-            && let Some(refusal) = self.refusal().await
+            && let Some(refusal) = self.refusal(call).await
         {
             return refusal;
         }
@@ -161,7 +161,6 @@ impl ClientRequest<'_> {
                 rewritten(Rewritten {
                     events: body::events(body, gateway.max_message).within(self.proxy.room.begin()),
                     conversation: self.current.conversation.clone(),
-                    gateway: gateway.clone(),
                     see,
                     unanswered: key.zip(error),
                     misses_some: false,
@@ -228,14 +227,11 @@ impl ClientRequest<'_> {
         }
     }
 
-    /// Asks the server about credentials that it may not know, since it does not see a call of the reader.
+    /// Asks the server about credentials that it may not know, since it does not see `call`, one of the reader.
     /// Returns its refusal.
-    async fn refusal(&self) -> Option<Response<Body>> {
+    async fn refusal(&self, call: &[u8]) -> Option<Response<Body>> {
         let asked = timeout(PING, async {
-            let (parts, body) = self
-                .ask("ping", ping_like(&self.meaning))
-                .await?
-                .into_parts();
+            let (parts, body) = self.ask("ping", ping_like(call)).await?.into_parts();
             let body = body::whole(body, MAX_REFUSAL).await.unwrap_or_default();
             Ok((parts, body))
         });
@@ -293,9 +289,13 @@ impl ClientRequest<'_> {
     }
 }
 
-/// A request that says nothing, with what another says of its revision.
-fn ping_like(other: &Meaning) -> String {
-    let meta = other.meta.as_ref();
+/// A request that says nothing, with what the `call` says of its revision.
+fn ping_like(call: &[u8]) -> String {
+    let json = parse(call);
+    let params = json
+        .as_ref()
+        .and_then(|json| Node::root(json).get("params"));
+    let meta = kept(params.and_then(|params| params.get("_meta")));
     let params = meta.map(|meta| format!(r#","params":{{"_meta":{meta}}}"#));
     let (id, params) = (own_id(), params.unwrap_or_default());
     format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"{params}}}"#)
@@ -364,7 +364,6 @@ fn answered(response: Response<Incoming>, body: impl FnOnce(Incoming) -> Body) -
 struct Rewritten<S> {
     events: Events<BodyDataStream<Incoming>>,
     conversation: Arc<Conversation>,
-    gateway: Arc<McpGateway>,
     /// Sees each message.
     see: S,
     /// The key of a request that has no answer, and the error in place of one over the maximum: it comes in place
@@ -380,7 +379,7 @@ impl<S: Fn(&[u8])> Rewritten<S> {
             Some(StreamChunk::Event(event)) => Some(self.replaced(event).await),
             Some(StreamChunk::Rest(bytes)) => Some(bytes),
             Some(StreamChunk::TooLong { may_answer }) => {
-                self.gateway.note_long("the server");
+                self.conversation.gateway.note_long("the server");
                 self.misses_some = true;
                 let error = may_answer.then(|| self.missed());
                 Some(error.flatten().unwrap_or_default())

@@ -12,10 +12,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use offcut::ErrorChain;
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use super::address::{RemoteError, is_same_origin};
+use super::address::{RemoteError, is_same_origin, shown};
 use super::failure::RequestFailure;
 
 /// Maximum number of redirects that are followed for one request.
@@ -104,21 +105,11 @@ impl Connection {
         body: Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
         headers.extend(self.headers.clone());
-        let url = self.with_query(query);
-        self.follow(&url, method, headers, &body).await
-    }
-
-    /// The server's URL with a client's query. The user's own replaces it, as the user's headers do.
-    fn with_query(&self, query: Option<&str>) -> Uri {
-        let url = query
-            .filter(|_| self.url.query().is_none())
-            .and_then(|query| {
-                let mut parts = self.url.clone().into_parts();
-                let path = format!("{}?{query}", self.url.path());
-                parts.path_and_query = path.parse().ok();
-                Uri::from_parts(parts).ok()
-            });
-        url.unwrap_or_else(|| self.url.clone())
+        // The user's own query replaces a client's, as the user's headers do.
+        let query = query.filter(|_| self.url.query().is_none());
+        let url = query.and_then(|query| format!("{}?{query}", self.url).parse().ok());
+        let url = url.as_ref().unwrap_or(&self.url);
+        self.follow(url, method, headers, &body).await
     }
 
     async fn follow(
@@ -163,7 +154,8 @@ impl Connection {
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
         let response = self.client.request(request).await;
-        let mut response = response.map_err(|error| RequestFailure::unreachable(&error))?;
+        let unreachable = |error| RequestFailure::Unreachable(ErrorChain(&error).to_string());
+        let mut response = response.map_err(unreachable)?;
         // The version belongs to the connection, and a client's own is another one.
         *response.version_mut() = Version::HTTP_11;
         Ok(response)
@@ -190,12 +182,8 @@ impl Connection {
 
 /// The URL that a redirect names: a whole one, or a path on the same server.
 fn resolve(from: &Uri, location: &HeaderValue) -> Option<Uri> {
-    let location: Uri = location.to_str().ok()?.parse().ok()?;
-    if location.authority().is_some() && location.scheme().is_some() {
-        return Some(location);
-    }
-    let path = location.path_and_query()?.as_str();
-    let mut parts = from.clone().into_parts();
-    parts.path_and_query = path.starts_with('/').then(|| path.parse().ok())?;
-    Uri::from_parts(parts).ok()
+    let location = location.to_str().ok()?;
+    let is_path = location.starts_with('/');
+    let origin = is_path.then(|| shown(from)).unwrap_or_default();
+    format!("{origin}{location}").parse().ok()
 }

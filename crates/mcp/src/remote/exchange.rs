@@ -94,14 +94,10 @@ impl MessageExchange {
             // Whatever it is, nobody waits for it.
             Kind::Json if self.meaning.wants_no_answer() => Ok(()),
             Kind::Json => self.whole(link, response.into_body()).await,
-            Kind::Events => {
-                let cancel = self.cancel.clone();
-                stream::follow(link, response, &self.meaning, &cancel, &mut self.done).await
-            }
+            Kind::Events => stream::follow(link, response, self).await,
             // The answer may come on another stream.
-            Kind::Other if response.status() == StatusCode::ACCEPTED || is_empty(&response) => {
-                Ok(())
-            }
+            Kind::Other if response.status() == StatusCode::ACCEPTED => Ok(()),
+            Kind::Other if response.body().is_end_stream() => Ok(()),
             Kind::Other if self.meaning.request_id().is_some() => Err(RequestFailure::NoMessage),
             Kind::Other => Ok(()),
         }
@@ -128,11 +124,6 @@ impl MessageExchange {
         }
         Ok(())
     }
-}
-
-/// Returns true for an answer that has no body.
-fn is_empty(response: &Response<Incoming>) -> bool {
-    response.body().size_hint().exact() == Some(0)
 }
 
 /// Starts a new session in place of the `nth`, unless that has been done. Fails without an error if

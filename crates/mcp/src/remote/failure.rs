@@ -5,8 +5,6 @@ use std::time::Duration;
 use http::header::WWW_AUTHENTICATE;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Error;
-use offcut::ErrorChain;
 use offcut::json::{Node, View};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -51,10 +49,6 @@ pub(crate) enum RequestFailure {
 }
 
 impl RequestFailure {
-    pub(super) fn unreachable(error: &Error) -> Self {
-        Self::Unreachable(ErrorChain(error).to_string())
-    }
-
     /// The failure that an answer stands for, with what its body says.
     pub(super) async fn read(response: Response<Incoming>) -> Self {
         let status = response.status();

@@ -1,13 +1,14 @@
 //! The parts of a client's message that decide about its request.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use offcut::json::{JsonText, Node, View};
+use offcut::json::{JsonText, View};
 
 use super::parameters::{Parameters, encoded};
-use crate::gateway::message::{MAX_ID, Message, REVISION, kept, key, parse};
+use crate::gateway::message::{MAX_ID, Message, REVISION, key, parse};
 
 /// The first revision whose requests name their method in headers.
 const WITH_HEADERS: &str = "2026-07-28";
+const CANCELLED: &str = "notifications/cancelled";
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
@@ -20,8 +21,6 @@ pub(crate) struct Meaning {
     pub(crate) method: Option<String>,
     /// The revision that the message names itself: one without sessions.
     pub(crate) revision: Option<String>,
-    /// The fields of a request's `_meta` with which each request says what it is about.
-    pub(crate) meta: Option<String>,
     /// The key of a request's progress token.
     pub(crate) token: Option<String>,
     /// The key of the request that a notification cancels.
@@ -38,28 +37,21 @@ impl Meaning {
 
     /// Reads JSON. What is not a message means nothing.
     pub(crate) fn of(json: &JsonText, tools: &Parameters) -> Self {
-        match Message::read(json) {
-            Message::Request { id, method, params } => Self {
-                id: Some((id.json().to_string(), key(id))),
-                ..Self::named(method, params, tools)
-            },
-            Message::Notification { method, params } => {
-                let cancelled = params.filter(|_| method == "notifications/cancelled");
-                let cancelled = cancelled.and_then(|params| params.get("requestId"));
-                Self {
-                    cancels: cancelled.map(key),
-                    ..Self::named(method, params, tools)
-                }
-            }
-            Message::Response { id, .. } => Self {
-                id: Some((id.json().to_string(), key(id))),
+        let (id, method, params) = match Message::read(json) {
+            Message::Request { id, method, params } => (Some(id), Some(method), params),
+            Message::Notification { method, params } => (None, Some(method), params),
+            Message::Response { id, .. } => (Some(id), None, None),
+            Message::Other => (None, None, None),
+        };
+        let cancelled = params.filter(|_| id.is_none() && method == Some(CANCELLED));
+        let cancelled = cancelled.and_then(|params| params.get("requestId"));
+        let id = id.map(|id| (id.json().to_string(), key(id)));
+        let Some(method) = method else {
+            return Self {
+                id,
                 ..Self::default()
-            },
-            Message::Other => Self::default(),
-        }
-    }
-
-    fn named(method: &str, params: Option<Node<'_>>, tools: &Parameters) -> Self {
+            };
+        };
         let meta = params.and_then(|params| params.get("_meta"));
         let revision = meta.map_or("", |meta| meta.text(REVISION));
         let token = meta.and_then(|meta| meta.get("progressToken"));
@@ -87,12 +79,12 @@ impl Meaning {
             );
         }
         Self {
+            id,
             method: Some(method.to_owned()),
             revision: (!revision.is_empty()).then(|| revision.to_owned()),
-            meta: kept(meta),
             token: token.map(key),
+            cancels: cancelled.map(key),
             headers,
-            ..Self::default()
         }
     }
 

@@ -6,11 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response};
 use hyper::body::Incoming;
-use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::body::{Kind, Messages, events, kind};
-use super::cancel::Cancel;
+use super::exchange::MessageExchange;
 use super::failure::RequestFailure;
 use super::link::{Link, Relation};
 use super::meaning::Meaning;
@@ -31,10 +30,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 pub(super) async fn follow(
     link: &Link,
     response: Response<Incoming>,
-    meaning: &Meaning,
-    cancel: &Cancel,
-    done: &mut Option<oneshot::Sender<()>>,
+    exchange: &mut MessageExchange,
 ) -> Result<(), RequestFailure> {
+    let (meaning, cancel) = (&exchange.meaning, &exchange.cancel);
     let mut place = Place::START;
     let mut is_answered = meaning.request_id().is_none();
     // The answer may be among the messages over the maximum that do not begin like one, or after them.
@@ -62,7 +60,7 @@ pub(super) async fn follow(
                 misses_some = true;
             } else if pass(link, &mut place, chunk, meaning).await {
                 is_answered = true;
-                *done = None;
+                exchange.done = None;
             }
         }
         if is_answered || cancel.is_over.load(Ordering::Relaxed) {

@@ -260,17 +260,11 @@ fn answer(message: &Message) -> Option<String> {
     let Message::Assistant { content, .. } = message else {
         return None;
     };
-    let texts: Vec<_> = content
-        .iter()
-        .filter_map(|part| {
-            if let Part::Text(text) = part {
-                Some(&**text)
-            } else {
-                None
-            }
-        })
-        .collect();
-    let said = texts.join("\n");
+    let texts = content.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(&**text),
+        _ => None,
+    });
+    let said = texts.collect::<Vec<_>>().join("\n");
     let mut text = said.trim();
     while let Some(thought) = text.strip_prefix("<think>") {
         // An unfinished thought takes up the rest of the text.

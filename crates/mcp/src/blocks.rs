@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use offcut::Part;
-use offcut::json::{Edit, Kind, New, Node, Step, View, put_into_text};
+use offcut::json::{Edit, New, Node, Step, View, put_into_text};
 use serde_json::{Value, json};
 
 /// A block of a result's `content`.
@@ -164,9 +164,4 @@ pub(crate) fn from_part(part: Part) -> String {
         Part::Opaque(value) if value.get("type").is_some_and(Value::is_string) => value.to_string(),
         Part::Json(value) | Part::Opaque(value) => text_block(&value.to_string()),
     }
-}
-
-/// Returns true for structured content that may be long.
-pub(crate) fn is_document(node: Node<'_>) -> bool {
-    matches!(node.kind(), Kind::Array | Kind::Object | Kind::String)
 }

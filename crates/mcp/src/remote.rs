@@ -2,7 +2,6 @@
 
 pub(crate) mod address;
 pub(crate) mod body;
-mod cancel;
 mod carry;
 pub(crate) mod connection;
 mod exchange;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use offcut::hint::Hint;
-use offcut::json::{Edit, JsonText, New, Node, View, put_into_text};
+use offcut::json::{Edit, JsonText, Kind, New, Node, View, put_into_text};
 use offcut::{Body, Part, Report, ToolCall, ToolOutput, ToolReduction};
 
 use crate::blocks::{self, Block};
@@ -95,7 +95,8 @@ fn take_apart(result: &JsonText) -> Result<(ToolOutput, Option<Document<'_>>), R
         return Err(ReduceError::Ambiguous);
     }
     let mut parts: Vec<Part> = blocks.iter().map(Block::part).collect();
-    let structured = structured.filter(|node| blocks::is_document(*node));
+    let structured =
+        structured.filter(|node| matches!(node.kind(), Kind::Array | Kind::Object | Kind::String));
     let document = structured.map(|structured| {
         let (nth, text, string) = match (twin(&texts, structured), only_string(structured)) {
             (Some(0), Some((path, value))) if texts.len() == 1 => {
@@ -172,7 +173,7 @@ fn put_together(
     };
     let structured = match (shortened(schema), &standing) {
         (Some(text), _) => Some(Edit::set(Vec::new(), "structuredContent", New::Text(text))),
-        (None, Some((None, _))) if schema.is_none() => {
+        (None, Some((None, _))) if matches!(schema, OutputSchema::None) => {
             Some(Edit::remove(Vec::new(), "structuredContent"))
         }
         // The rest of it is not stored.

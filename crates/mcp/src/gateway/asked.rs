@@ -1,45 +1,24 @@
 //! Calls of the reader, which the gateway answers itself.
 
 use offcut::agent::Tool as _;
-use offcut::json::{Node, View as _};
 use offcut::{ReadFileTool, ToolCall, ToolReduction};
 use serde_json::{Value, json};
 
-use super::message::{REVISION, key};
 use crate::blocks::{from_part, text_block};
 
 /// A call of the reader.
 #[derive(Debug)]
 pub struct ReaderCall {
-    id: String,
-    key: String,
-    call: ToolCall,
+    /// The request's id as JSON, and as a key.
+    pub(super) id: String,
+    pub(super) key: String,
+    pub(super) call: ToolCall,
     /// True if the request names a revision without sessions.
-    is_without_session: bool,
-    reduction: ToolReduction,
+    pub(super) is_without_session: bool,
+    pub(super) reduction: ToolReduction,
 }
 
 impl ReaderCall {
-    pub(super) fn new(
-        id: Node<'_>,
-        meta: Option<Node<'_>>,
-        call: ToolCall,
-        reduction: ToolReduction,
-    ) -> Self {
-        Self {
-            id: id.json().to_string(),
-            key: key(id),
-            call,
-            is_without_session: meta.is_some_and(|meta| meta.has(REVISION)),
-            reduction,
-        }
-    }
-
-    /// The key of the request's id.
-    pub(super) fn key(&self) -> &str {
-        &self.key
-    }
-
     /// The answer, a whole message.
     pub(super) async fn answer(&self) -> String {
         let (content, is_error) = match self.reduction.read_file_tool().call(&self.call).await {

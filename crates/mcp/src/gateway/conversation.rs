@@ -10,8 +10,8 @@ use serde_json::json;
 use super::asked::{ReaderCall, listed};
 use super::known::{KnownServer, reader};
 use super::message::{
-    INTERNAL_ERROR, MAX_ID, Message, Party, error_text, kept, key, may_be_dense, outline, own_id,
-    parse, task,
+    INTERNAL_ERROR, MAX_ID, Message, Party, REVISION, error_text, kept, key, may_be_dense, outline,
+    own_id, parse, task,
 };
 use super::settings::McpGateway;
 use super::tools::Page;
@@ -185,7 +185,13 @@ impl Conversation {
         if reader(&reduction) == Some(name) {
             locked(&self.requests).push(key(id), Waiting::Answered);
             let call = call(arguments);
-            return FromClient::Answer(Box::new(ReaderCall::new(id, meta, call, reduction)));
+            return FromClient::Answer(Box::new(ReaderCall {
+                id: id.json().to_string(),
+                key: key(id),
+                call,
+                is_without_session: meta.is_some_and(|meta| meta.has(REVISION)),
+                reduction,
+            }));
         }
         if !reduction.truncates(name) {
             return pass();
@@ -216,7 +222,7 @@ impl Conversation {
     /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
     pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
         let answer = asked.answer().await;
-        locked(&self.requests).own(asked.key())?;
+        locked(&self.requests).own(&asked.key)?;
         Some(answer)
     }
 

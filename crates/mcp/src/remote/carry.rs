@@ -9,9 +9,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::cancel::Cancel;
 use super::exchange::MessageExchange;
-use super::link::Link;
+use super::link::{Cancel, Link};
 use super::meaning::Meaning;
 use super::stream;
 use crate::gateway::LAST_ANSWERS;

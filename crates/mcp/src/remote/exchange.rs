@@ -12,9 +12,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::body::{Kind, kind, whole};
-use super::cancel::Cancel;
 use super::failure::RequestFailure;
-use super::link::Link;
+use super::link::{Cancel, Link};
 use super::meaning::Meaning;
 use super::session::SESSION;
 use super::stream;
@@ -62,7 +61,8 @@ impl MessageExchange {
             let sent = link.connection.send(&Method::POST, &headers, &self.message);
             let failure = match sent.await {
                 Ok(response) => {
-                    link.session().works(nth);
+                    let mut session = link.session();
+                    session.has_worked |= session.nth == nth;
                     return Ok(response);
                 }
                 Err(failure) => failure,

@@ -85,11 +85,6 @@ impl RequestFailure {
         }
     }
 
-    /// Returns true if the server has said itself, in JSON-RPC, what is wrong.
-    pub(super) fn is_servers(&self) -> bool {
-        matches!(self, Self::Status { error: Some(_), .. })
-    }
-
     /// Returns true if another try may succeed.
     pub(super) fn may_pass(&self) -> bool {
         match self {

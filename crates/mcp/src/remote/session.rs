@@ -58,9 +58,4 @@ impl Session {
         self.nth += 1;
         self.has_worked = false;
     }
-
-    /// Notes that the server has accepted a message in the `nth` session.
-    pub(super) fn works(&mut self, nth: u64) {
-        self.has_worked |= self.nth == nth;
-    }
 }

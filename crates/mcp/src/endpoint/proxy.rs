@@ -21,7 +21,7 @@ use crate::gateway::message::{INTERNAL_ERROR, Party, kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall};
 use crate::http::events::{Events, StreamChunk, message, with_message};
 use crate::remote::address;
-use crate::remote::body::{self, Kind, Messages, kind};
+use crate::remote::body::{self, AnswerMessages, Kind, kind};
 use crate::remote::connection::Connection;
 use crate::remote::failure::RequestFailure;
 use crate::remote::meaning::{METHOD, Meaning, NAME};
@@ -216,7 +216,7 @@ impl ClientRequest<'_> {
             let Ok(response) = self.ask("tools/list", asked).await else {
                 return;
             };
-            let mut messages = Messages::new(response, self.proxy.gateway.max_message);
+            let mut messages = AnswerMessages::new(response, self.proxy.gateway.max_message);
             while let Some(message) = messages.next().await {
                 let decided = self.current.conversation.from_server(&message).await;
                 if let FromServer::Own(following) = decided {

@@ -31,6 +31,8 @@ struct State {
     streams: BTreeMap<u64, Stream>,
     /// Number of the next stream.
     next: u64,
+    /// Number of streams that have ended.
+    ended: u64,
     /// Number of bytes of all events.
     held: usize,
     is_over: bool,
@@ -48,7 +50,8 @@ struct Stream {
     /// The reader that counts: a newer one takes the place of an older one.
     reader: u64,
     is_read: bool,
-    is_over: bool,
+    /// Its number among the streams that have ended.
+    ended: Option<u64>,
 }
 
 impl Stream {
@@ -91,8 +94,10 @@ impl Streams {
     /// Ends a stream: its reader has the answer.
     pub(super) fn end(&self, nth: u64) {
         let mut state = locked(&self.state);
+        state.ended += 1;
+        let ended = state.ended;
         if let Some(stream) = state.streams.get_mut(&nth) {
-            stream.is_over = true;
+            stream.ended.get_or_insert(ended);
         }
         state.forget();
         drop(state);
@@ -104,7 +109,7 @@ impl Streams {
         let mut state = locked(&self.state);
         state.is_over = true;
         for stream in state.streams.values_mut() {
-            stream.is_over = true;
+            stream.ended.get_or_insert(0);
         }
         drop(state);
         self.changed.notify_waiters();
@@ -177,7 +182,11 @@ impl Streams {
 
 impl State {
     fn put(&mut self, nth: u64, message: &[u8]) {
-        let Some(stream) = self.streams.get_mut(&nth).filter(|stream| !stream.is_over) else {
+        let Some(stream) = self
+            .streams
+            .get_mut(&nth)
+            .filter(|stream| stream.ended.is_none())
+        else {
             return;
         };
         let mut event = format!("id: {nth}-{}\ndata: ", stream.next).into_bytes();
@@ -196,9 +205,10 @@ impl State {
                 let is_done = |one: &Stream| {
                     one.unread == one.next || is_unread_too && is_full && !one.is_read
                 };
-                let ended = || self.streams.iter().filter(|(_, one)| one.is_over);
+                let ended = || self.streams.iter().filter(|(_, one)| one.ended.is_some());
                 let is_much = is_full || ended().count() > MAX_ENDED;
-                let gone = ended().find(|(_, one)| is_much && is_done(one));
+                let gone = ended().filter(|(_, one)| is_much && is_done(one));
+                let gone = gone.min_by_key(|(_, one)| one.ended);
                 let gone = gone.map(|(nth, _)| *nth);
                 let Some(gone) = gone.and_then(|nth| self.streams.remove(&nth)) else {
                     break;
@@ -249,7 +259,7 @@ impl Reader {
                     streams.changed.notify_waiters();
                     return Some(event);
                 }
-                if stream.is_over {
+                if stream.ended.is_some() {
                     return None;
                 }
             }
@@ -276,6 +286,22 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_stream_that_has_just_ended_can_be_resumed() {
+        let streams = Streams::new();
+        let long = streams.open(true).unwrap();
+        for _ in 0..MAX_ENDED {
+            let nth = streams.open(false).unwrap();
+            streams.end(nth);
+        }
+        streams.put(long, b"{}");
+        let mut reader = streams.read(long).unwrap();
+        while reader.next().now_or_never().is_some() {}
+        drop(reader);
+        streams.end(long);
+        assert!(streams.resume(&format!("{long}-0")).is_some());
+    }
 
     #[test]
     fn a_session_holds_little_that_its_client_has_not_read() {

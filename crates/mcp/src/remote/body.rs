@@ -22,13 +22,13 @@ pub(crate) fn events(body: Incoming, max: usize) -> Events<BodyDataStream<Incomi
 }
 
 /// The messages of an answer, each of at most a length.
-pub(crate) enum Messages {
+pub(crate) enum AnswerMessages {
     /// One message that was not read yet.
     Json(Option<(Incoming, usize)>),
     Events(Box<Events<BodyDataStream<Incoming>>>),
 }
 
-impl Messages {
+impl AnswerMessages {
     pub(crate) fn new(answer: Response<Incoming>, max: usize) -> Self {
         match kind(answer.headers()) {
             Kind::Json => Self::Json(Some((answer.into_body(), max))),

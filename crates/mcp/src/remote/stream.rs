@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, Response};
 use hyper::body::Incoming;
 use tokio::time::sleep;
 
-use super::body::{Kind, Messages, events, kind};
+use super::body::{AnswerMessages, Kind, events, kind};
 use super::exchange::MessageExchange;
 use super::failure::RequestFailure;
 use super::link::{Link, Relation};
@@ -191,7 +191,7 @@ pub(super) async fn is_welcome(
     response: Response<Incoming>,
     meaning: &Meaning,
 ) -> bool {
-    let mut messages = Messages::new(response, link.gateway.max_message);
+    let mut messages = AnswerMessages::new(response, link.gateway.max_message);
     while let Some(message) = messages.next().await {
         match link.learn(&message, meaning) {
             Relation::Result => return true,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use offcut::json::View as _;
+use offcut::json::View;
 use offcut::{ToolCall, ToolReduction};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -96,7 +96,7 @@ impl KnownServer {
     pub(super) fn learn(&mut self, page: &Page, gateway: &McpGateway) {
         for tool in page.tools() {
             let [name, schema] = tool.pick(["name", "outputSchema"]);
-            let Some(name) = name.and_then(|name| name.as_str()) else {
+            let Some(name) = name.and_then(View::as_str) else {
                 continue;
             };
             let length = name.len() + schema.map_or(0, |schema| schema.range().len());

@@ -183,7 +183,9 @@ impl Connection {
 /// The URL that a redirect names: a whole one, or a path on the same server.
 fn resolve(from: &Uri, location: &HeaderValue) -> Option<Uri> {
     let location = location.to_str().ok()?;
-    let is_path = location.starts_with('/');
-    let origin = is_path.then(|| shown(from)).unwrap_or_default();
-    format!("{origin}{location}").parse().ok()
+    if location.starts_with('/') {
+        format!("{}{location}", shown(from)).parse().ok()
+    } else {
+        location.parse().ok()
+    }
 }

@@ -85,7 +85,9 @@ impl Drawing<'_> {
             range: None,
             value: String::new(),
         });
-        let strings = |all: &[(usize, Carrier)]| all.to_vec().into_iter().map(|(_, one)| one);
+        fn strings(all: &[(usize, Carrier)]) -> impl Iterator<Item = Carrier> {
+            all.iter().map(|(_, one)| one.clone())
+        }
         strings(&self.cut).chain(field).chain(strings(&self.whole))
     }
 

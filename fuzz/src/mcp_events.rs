@@ -1,13 +1,11 @@
 //! Server-sent events of MCP servers: the reader finds the messages that the specification says, wherever
 //! the stream is cut, and a stream passes byte for byte.
 
-use std::collections::VecDeque;
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::convert::Infallible;
 
+use bytes::Bytes;
+use futures_util::stream;
 use offcut_mcp::http::events::{Events, StreamChunk, message, with_message};
-use tokio::io::{AsyncRead, ReadBuf};
 
 /// A maximum that no input reaches.
 const MAX: usize = 1 << 30;
@@ -65,40 +63,13 @@ async fn read(data: &[u8]) {
 }
 
 async fn events(chunks: &[&[u8]], max: usize) -> Vec<StreamChunk> {
-    let mut events = Events::new(Chunks::new(chunks), max);
+    let chunks = chunks.iter().map(|chunk| Bytes::copy_from_slice(chunk));
+    let mut events = Events::new(stream::iter(chunks.map(Ok::<_, Infallible>)), max);
     let mut all = Vec::new();
     while let Some(chunk) = events.next().await.unwrap() {
         all.push(chunk);
     }
     all
-}
-
-/// Gives each chunk by itself.
-struct Chunks<'c>(VecDeque<&'c [u8]>);
-
-impl<'c> Chunks<'c> {
-    fn new(chunks: &[&'c [u8]]) -> Self {
-        let chunks = chunks.iter().filter(|chunk| !chunk.is_empty());
-        Self(chunks.copied().collect())
-    }
-}
-
-impl AsyncRead for Chunks<'_> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        to: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if let Some(chunk) = self.0.front_mut() {
-            let (now, rest) = chunk.split_at(chunk.len().min(to.remaining()));
-            to.put_slice(now);
-            *chunk = rest;
-            if rest.is_empty() {
-                self.0.pop_front();
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
 }
 
 /// The lines of a stream, without the last one if it has no end.

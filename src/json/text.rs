@@ -140,15 +140,27 @@ impl JsonText {
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self.0.is_plain.get_or_init(|| {
-            (0..self.0.spans.all.len()).all(|at| match self.span(at).kind {
-                SpanKind::Escaped if self.0.spans.has_surrogates => self.meaning(at).is_some(),
-                SpanKind::Object => {
-                    let mut keys = HashSet::new();
-                    let mut all = Node { json: self, at }.keys();
-                    all.all(|key| keys.insert(key.key()))
-                }
-                _ => true,
-            })
+            let mut all = 0..self.0.spans.all.len();
+            let is_escaped = |at| self.span(at).kind == SpanKind::Escaped;
+            let is_text = |at| !is_escaped(at) || self.meaning(at).is_some();
+            (!self.0.spans.has_surrogates || all.all(is_text)) && self.doubled_key().is_none()
+        })
+    }
+
+    /// The first key that is twice in its object, and its second place, in bytes.
+    ///
+    /// ```
+    /// use offcut::json::JsonText;
+    /// let text = JsonText::parse(r#"[{"a": 1, "\u0061": 2}]"#)?;
+    /// assert_eq!(text.doubled_key(), Some(("a", 10)));
+    /// # Ok::<(), offcut::format::InvalidJson>(())
+    /// ```
+    #[must_use]
+    pub fn doubled_key(&self) -> Option<(&str, usize)> {
+        (0..self.0.spans.all.len()).find_map(|at| {
+            let (mut known, mut keys) = (HashSet::new(), Node { json: self, at }.keys());
+            let doubled = keys.find(|key| !known.insert(key.key()))?;
+            Some((doubled.key(), doubled.range().start))
         })
     }
 }

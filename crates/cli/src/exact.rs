@@ -1,8 +1,6 @@
 //! Reads JSON only if nothing gets lost: no duplicate keys, and no numbers with more digits than
 //! are kept.
 
-use std::collections::HashSet;
-
 use offcut::json::{JsonText, Kind, Node, View};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -11,36 +9,35 @@ use serde_json::Value;
 pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let read = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let text = JsonText::parse(String::from_utf8_lossy(text)).map_err(|error| error.to_string())?;
-    match lost(&text, Node::root(&text)) {
-        None => Ok(read),
-        Some((problem, at)) => {
-            let before = &text.as_str()[..at];
-            let line = before.matches('\n').count() + 1;
-            let column = at - before.rfind('\n').map_or(0, |feed| feed + 1) + 1;
-            Err(format!("{problem} at line {line} column {column}"))
-        }
-    }
+    let doubled = text.doubled_key();
+    let doubled = doubled.map(|(key, at)| (format!("the key `{key}` is there twice"), at));
+    let long = || {
+        let problem = "a number has more digits than can be kept".to_owned();
+        Some((problem, long_number(&text, Node::root(&text))?))
+    };
+    let Some((problem, at)) = doubled.or_else(long) else {
+        return Ok(read);
+    };
+    let before = &text.as_str()[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = at - before.rfind('\n').map_or(0, |feed| feed + 1) + 1;
+    Err(format!("{problem} at line {line} column {column}"))
 }
 
-/// The first thing in `node` that reading it loses, and where it begins.
-fn lost(text: &JsonText, node: Node<'_>) -> Option<(String, usize)> {
-    let at = node.range().start;
+/// The place of the first number in `node` that reading it changes.
+fn long_number(text: &JsonText, node: Node<'_>) -> Option<usize> {
+    let range = node.range();
     match node.kind() {
         Kind::Number => {
-            let number = &text.as_str()[node.range()];
+            let number = &text.as_str()[range.clone()];
             let read: Value = serde_json::from_str(number).unwrap_or_default();
             let is_kept = decimal(&read.to_string()) == decimal(number);
-            (!is_kept).then(|| ("a number has more digits than can be kept".to_owned(), at))
+            (!is_kept).then_some(range.start)
         }
-        Kind::Array => node.items().find_map(|item| lost(text, item)),
-        Kind::Object => {
-            let mut names = HashSet::new();
-            node.fields().find_map(|(name, value)| {
-                let twice = || (format!("the key `{name}` is there twice"), at);
-                let is_new = names.insert(name);
-                (!is_new).then(twice).or_else(|| lost(text, value))
-            })
-        }
+        Kind::Array => node.items().find_map(|item| long_number(text, item)),
+        Kind::Object => node
+            .fields()
+            .find_map(|(_, value)| long_number(text, value)),
         Kind::Null | Kind::Bool | Kind::String => None,
     }
 }
@@ -83,7 +80,7 @@ mod tests {
             ("[1e400]", "number out of range"),
             (
                 r#"[{"a": 1, "\u0061": 2}]"#,
-                "the key `a` is there twice at line 1 column 2",
+                "the key `a` is there twice at line 1 column 11",
             ),
             ("[1", "EOF"),
         ] {

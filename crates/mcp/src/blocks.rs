@@ -1,11 +1,9 @@
 //! Content blocks of a result, and the parts that stand for them while the result is truncated.
 
-use std::ops::Range;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use offcut::Part;
-use offcut::json::{Kind, Node, View};
+use offcut::json::{Edit, New, Node, Step, View, put_into_text};
 use serde_json::{Value, json};
 
 /// A block of a result's `content`.
@@ -18,7 +16,6 @@ pub(crate) struct Block<'r> {
 /// The text of a block.
 #[derive(Clone, Copy, Debug)]
 struct BlockText<'r> {
-    node: Node<'r>,
     value: &'r str,
     /// The embedded resource that holds it; `None` for a plain text block.
     resource: Option<Node<'r>>,
@@ -60,26 +57,17 @@ impl<'r> Block<'r> {
 
     /// The block with another text, and everything else as it is. A resource becomes `text/plain`.
     fn with_text(&self, new: &str) -> String {
-        let Some(BlockText { node, resource, .. }) = self.text else {
-            return text_block(new);
-        };
-        let (start, mut edits) = (self.node.range().start, Vec::new());
-        let moved = |range: Range<usize>| range.start - start..range.end - start;
-        let mut spelled = Value::from(new).to_string();
-        if let Some(resource) = resource {
+        let mut block = self.node.to_text();
+        let is_resource = self.text.is_some_and(|text| text.resource.is_some());
+        put_into_text(&mut block, |_| {
+            let path = || Vec::from_iter(is_resource.then_some(Step::Field("resource")));
+            let mut edits = vec![Edit::set(path(), "text", New::Value(new.into()))];
             // A hint is plain text, whatever type the resource had.
-            match resource.get("mimeType") {
-                Some(kind) => edits.push((moved(kind.range()), r#""text/plain""#.to_owned())),
-                None => spelled += r#","mimeType":"text/plain""#,
-            }
-        }
-        edits.push((moved(node.range()), spelled));
-        edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
-        let mut block = self.spelled();
-        for (range, text) in edits {
-            block.replace_range(range, &text);
-        }
-        block
+            let kind = || Edit::set(path(), "mimeType", New::Value("text/plain".into()));
+            edits.extend(is_resource.then(kind));
+            Some(edits)
+        });
+        block.into_string()
     }
 
     /// A link to the resource whose text was joined with others.
@@ -120,7 +108,6 @@ fn text_of(node: Node<'_>) -> Option<BlockText<'_>> {
         _ => return None,
     };
     Some(BlockText {
-        node: text,
         value: text.as_str()?,
         resource,
     })
@@ -177,9 +164,4 @@ pub(crate) fn from_part(part: Part) -> String {
         Part::Opaque(value) if value.get("type").is_some_and(Value::is_string) => value.to_string(),
         Part::Json(value) | Part::Opaque(value) => text_block(&value.to_string()),
     }
-}
-
-/// Returns true for structured content that may be long.
-pub(crate) fn is_document(node: Node<'_>) -> bool {
-    matches!(node.kind(), Kind::Array | Kind::Object | Kind::String)
 }

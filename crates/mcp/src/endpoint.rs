@@ -16,10 +16,11 @@ mod unguessable;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -130,13 +131,9 @@ impl McpEndpoint {
     where
         R: Future<Output = ()> + Send + 'static,
     {
-        let start = move |conversation, client| {
-            Box::pin(start(conversation, client)) as Pin<Box<dyn Future<Output = ()> + Send>>
-        };
-        Self::with(EndpointServers::Hosted(Box::new(Hosted::new(
-            gateway,
-            Box::new(start),
-        ))))
+        let start = move |conversation, client| start(conversation, client).boxed();
+        let hosted = Hosted::new(gateway, Box::new(start));
+        Self::with(EndpointServers::Hosted(Box::new(hosted)))
     }
 
     fn with(servers: EndpointServers) -> Self {

@@ -22,8 +22,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "gateway")]
-mod answer;
 mod blocks;
 #[cfg(feature = "http")]
 mod endpoint;

@@ -2,7 +2,6 @@
 
 pub(crate) mod address;
 pub(crate) mod body;
-mod cancel;
 mod carry;
 pub(crate) mod connection;
 mod exchange;
@@ -95,7 +94,7 @@ impl Remote {
         let connection = self.connection().map_err(io::Error::other)?;
         let (to_server, from_client) = duplex(PIPE);
         let (to_client, from_server) = duplex(PIPE);
-        let gateway = conversation.gateway().clone();
+        let gateway = conversation.gateway.clone();
         let link = Arc::new(Link::new(connection, to_client, gateway));
         let done = {
             // Answers are waited for there.

@@ -1,7 +1,9 @@
 //! Reduction of a tool's result.
 
+use std::borrow::Cow;
+
 use offcut::hint::Hint;
-use offcut::json::{Edit, JsonText, New, Node, View, put_into_text};
+use offcut::json::{Edit, JsonText, Kind, New, Node, View, put_into_text};
 use offcut::{Body, Part, Report, ToolCall, ToolOutput, ToolReduction};
 
 use crate::blocks::{self, Block};
@@ -54,59 +56,24 @@ pub(crate) async fn reduce_and_report(
     let (output, document) = take_apart(&result)?;
     let truncated = reduction.truncate(call, output).await?;
     let (shown, report) = (truncated.parts, Some(truncated.report));
-    let Some(Replaced {
-        content,
-        structured,
-    }) = put_together(&result, shown, &document, schema)
-    else {
+    let edits = put_together(&result, shown, document.as_ref(), schema);
+    let Some(edits) = edits else {
         return Ok((None, report));
     };
-    put_into_text(&mut result, |_| {
-        let mut edits = vec![Edit::set(Vec::new(), "content", New::Text(content))];
-        edits.extend(match structured {
-            Structured::Whole => None,
-            Structured::Short(text) => {
-                Some(Edit::set(Vec::new(), "structuredContent", New::Text(text)))
-            }
-            Structured::LeftOut => Some(Edit::remove(Vec::new(), "structuredContent")),
-        });
-        Some(edits)
-    });
+    put_into_text(&mut result, |_| Some(edits));
     Ok((Some(result.into_string()), report))
 }
 
-/// The structured content of a result, for programs. Servers often repeat it as text for clients
-/// that can't read it.
+/// The part that stands for the structured content of a result, which is for programs. Servers often repeat it as text
+/// for clients that can't read it.
 #[derive(Debug)]
-enum Document {
-    Missing,
-    /// Means the same as a text, or its only long string is that text.
-    SameAs {
-        nth: usize,
-        /// JSON pointer to the string.
-        string: Option<String>,
-    },
-    /// Means the same as the only text. Its only long string is the part that stands for both.
-    Twin {
-        text: String,
-        string: String,
-    },
-    /// A part of its own, the last one: all of it, or its only long string.
-    Alone {
-        text: String,
-        string: Option<String>,
-    },
-}
-
-impl Document {
-    /// The only string that is stored. All else has to stay.
-    fn string(&self) -> Option<&str> {
-        match self {
-            Self::Missing => None,
-            Self::Twin { string, .. } => Some(string),
-            Self::SameAs { string, .. } | Self::Alone { string, .. } => string.as_deref(),
-        }
-    }
+struct Document<'r> {
+    /// The number of texts before the part: of all blocks', if it is a part of its own.
+    nth: usize,
+    /// The part's text. If it is another than its block's, the block repeats all, and the part is the string alone.
+    text: Cow<'r, str>,
+    /// JSON pointer to the only long string, if that is all that the part holds. All else has to stay.
+    string: Option<String>,
 }
 
 /// Maximum number of values in a message, or in a text that may repeat structured content, that is read: each takes
@@ -115,51 +82,44 @@ pub(crate) const MAX_VALUES: usize = 1 << 20;
 /// The most blocks without a text that a result may have.
 const MAX_OTHERS: usize = 1_000;
 
-fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> {
+fn take_apart(result: &JsonText) -> Result<(ToolOutput, Option<Document<'_>>), ReduceError> {
     let root = Node::root(result);
     let [content, structured, is_error] = root.pick(["content", "structuredContent", "isError"]);
     let blocks = Block::all(content);
     if !root.is_object() || !result.is_plain() {
         return Err(ReduceError::Ambiguous);
     }
+    let texts: Vec<&str> = blocks.iter().filter_map(Block::text).collect();
     // A value takes a hundred times the memory of its shortest text.
-    let texts = blocks.iter().filter_map(Block::text).count();
-    if blocks.len() - texts > MAX_OTHERS {
+    if blocks.len() - texts.len() > MAX_OTHERS {
         return Err(ReduceError::Ambiguous);
     }
     let mut parts: Vec<Part> = blocks.iter().map(Block::part).collect();
-    let document = match structured.filter(|node| blocks::is_document(*node)) {
-        None => Document::Missing,
-        Some(structured) => match (twin(&blocks, structured), only_string(structured)) {
-            (Some(0), Some((string, value))) if texts == 1 => {
-                let text = value.to_owned();
-                let stand_in = Part::Text(text.clone());
-                let part = parts.iter_mut().find(|part| is_text(part));
-                if let Some(part) = part {
-                    *part = stand_in;
+    let structured =
+        structured.filter(|node| matches!(node.kind(), Kind::Array | Kind::Object | Kind::String));
+    let document = structured.map(|structured| {
+        let (nth, text, string) = match (twin(&texts, structured), only_string(structured)) {
+            (Some(0), Some((path, value))) if texts.len() == 1 => {
+                if let Some(part) = parts.iter_mut().find(|part| text(part).is_some()) {
+                    *part = Part::Text(value.to_owned());
                 }
-                Document::Twin { text, string }
+                (0, value.into(), Some(path))
             }
-            (Some(nth), _) => Document::SameAs { nth, string: None },
+            (Some(nth), _) => (nth, texts[nth].into(), None),
             (None, only) => {
-                let mut texts = blocks.iter().filter_map(Block::text);
-                let nth = only
-                    .as_ref()
-                    .and_then(|(_, value)| texts.position(|text| text == *value));
-                let (string, text) = match only {
-                    Some((path, value)) => (Some(path), value.to_owned()),
-                    None => (None, structured.json().to_string()),
+                let (string, text): (_, Cow<'_, str>) = match only {
+                    Some((path, value)) => (Some(path), value.into()),
+                    None => (None, structured.json().to_string().into()),
                 };
-                match nth {
-                    Some(nth) => Document::SameAs { nth, string },
-                    None => {
-                        parts.push(Part::Text(text.clone()));
-                        Document::Alone { text, string }
-                    }
+                let nth = texts.iter().position(|one| *one == text);
+                if nth.is_none() {
+                    parts.push(Part::Text(text.clone().into_owned()));
                 }
+                (nth.unwrap_or(texts.len()), text, string)
             }
-        },
-    };
+        };
+        Document { nth, text, string }
+    });
     let output = ToolOutput {
         body: Body::Parts(parts),
         is_error: is_error.and_then(View::as_bool) == Some(true),
@@ -168,88 +128,83 @@ fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> 
 }
 
 /// The index of the text that repeats the structured content.
-fn twin(blocks: &[Block<'_>], structured: Node<'_>) -> Option<usize> {
-    let texts = blocks.iter().filter_map(Block::text);
-    let is_twin = |text: &str| {
+fn twin(texts: &[&str], structured: Node<'_>) -> Option<usize> {
+    let is_twin = |text: &&str| {
         let begins = text.trim_start().starts_with(['{', '[']);
-        let parsed = begins.then(|| JsonText::parse_within(text, MAX_VALUES).ok()?);
+        let parsed = begins.then(|| JsonText::parse_within(*text, MAX_VALUES).ok()?);
         let parsed = parsed.flatten();
         parsed.is_some_and(|text| text.is_plain() && same(Node::root(&text), structured))
     };
-    texts.into_iter().position(is_twin)
-}
-
-struct Replaced {
-    /// The new list of blocks.
-    content: String,
-    structured: Structured,
-}
-
-enum Structured {
-    /// It stays as it is.
-    Whole,
-    Short(String),
-    LeftOut,
+    texts.iter().position(is_twin)
 }
 
 /// Puts the parts that are to be shown in place of the result's own. `None` if nothing has changed.
 fn put_together(
     result: &JsonText,
     mut shown: Vec<Part>,
-    document: &Document,
+    document: Option<&Document<'_>>,
     schema: &OutputSchema,
-) -> Option<Replaced> {
+) -> Option<Vec<Edit<'static>>> {
     let [content, structured] = Node::root(result).pick(["content", "structuredContent"]);
     let blocks = Block::all(content);
     let texts: Vec<&str> = blocks.iter().filter_map(Block::text).collect();
-    let is_alone = matches!(document, Document::Alone { .. });
+    let is_alone = document.is_some_and(|document| document.nth == texts.len());
     // With fewer texts than blocks, several have been joined into one.
-    let are_joined =
-        shown.iter().filter(|part| is_text(part)).count() != texts.len() + usize::from(is_alone);
+    let are_joined = shown.iter().filter(|part| text(part).is_some()).count()
+        != texts.len() + usize::from(is_alone);
 
     // The text that stands for the structured content, if it has changed.
-    let standing = structured.zip(match document {
-        _ if are_joined => shown.iter().find_map(text).map(str::to_owned),
-        Document::Missing => None,
-        Document::SameAs { nth, .. } => {
-            let text = shown.iter().filter_map(text).nth(*nth);
-            text.filter(|text| texts.get(*nth) != Some(text))
-                .map(str::to_owned)
-        }
-        Document::Alone { text: own, .. } | Document::Twin { text: own, .. } => {
-            let text = shown.iter().filter_map(text).next_back();
-            text.filter(|text| own != text).map(str::to_owned)
-        }
+    let standing = document.and_then(|document| {
+        let mut shown = shown.iter().filter_map(text);
+        let standing = shown.nth(if are_joined { 0 } else { document.nth })?;
+        let is_new = are_joined || *standing != document.text;
+        is_new.then(|| (document.string.as_deref(), standing.to_owned()))
     });
-    let in_shape = |schema: &OutputSchema| match (document, &standing) {
-        (Document::Missing, _) | (_, None) => Structured::Whole,
-        (_, Some((structured, standing))) => {
-            shortened(result, *structured, standing, schema, document.string())
-        }
+    let shortened = |schema: &OutputSchema| {
+        let (string, standing) = standing.as_ref()?;
+        let hint = Hint::parse(standing).filter(|_| result.is_plain())?;
+        shorten(
+            structured?,
+            &hint,
+            standing.len().max(MIN_ROOM),
+            schema,
+            *string,
+        )
     };
-    let structured = in_shape(schema);
-    if matches!(document, Document::Twin { .. })
+    let structured = match (shortened(schema), &standing) {
+        (Some(text), _) => Some(Edit::set(Vec::new(), "structuredContent", New::Text(text))),
+        (None, Some((None, _))) if matches!(schema, OutputSchema::None) => {
+            Some(Edit::remove(Vec::new(), "structuredContent"))
+        }
+        // The rest of it is not stored.
+        _ => None,
+    };
+    let is_left_out = structured.as_ref().is_some_and(|edit| edit.value.is_none());
+    let repeats = |document: &Document<'_>| {
+        texts
+            .get(document.nth)
+            .is_some_and(|text| *text != document.text)
+    };
+    if document.is_some_and(repeats)
         && !are_joined
-        && let Some(part) = shown.iter_mut().find(|part| is_text(part))
+        && let Some(part) = shown.iter_mut().find(|part| text(part).is_some())
     {
         // All else in it is stored nowhere. No schema binds a text.
-        *part = Part::Text(match in_shape(&OutputSchema::None) {
-            Structured::Short(text) => text,
-            _ => texts.concat(),
-        });
+        let short = shortened(&OutputSchema::None);
+        *part = Part::Text(short.unwrap_or_else(|| texts.concat()));
     }
     // Without a text that repeats it, the content became a text only to be stored. It is shown as one
     // only if nothing else shows it.
     if is_alone
         && !are_joined
-        && !matches!(structured, Structured::LeftOut)
-        && let Some(last) = shown.iter().rposition(is_text)
+        && !is_left_out
+        && let Some(last) = shown.iter().rposition(|part| text(part).is_some())
     {
         shown.remove(last);
     }
     let spelled: Vec<String> = blocks.iter().map(Block::spelled).collect();
     let new = blocks::put_together(&blocks, shown, are_joined);
-    if new == spelled && matches!(structured, Structured::Whole) {
+    if new == spelled && structured.is_none() {
         return None;
     }
     let content = match (content, new == spelled) {
@@ -257,37 +212,13 @@ fn put_together(
         (Some(content), true) => content.json().to_string(),
         _ => format!("[{}]", new.join(",")),
     };
-    Some(Replaced {
-        content,
-        structured,
-    })
-}
-
-fn is_text(part: &Part) -> bool {
-    matches!(part, Part::Text(_))
+    let content = Edit::set(Vec::new(), "content", New::Text(content));
+    Some([content].into_iter().chain(structured).collect())
 }
 
 fn text(part: &Part) -> Option<&str> {
     match part {
         Part::Text(text) => Some(text),
         _ => None,
-    }
-}
-
-/// Shortens structured content for which the text `standing` is shown.
-fn shortened(
-    result: &JsonText,
-    structured: Node<'_>,
-    standing: &str,
-    schema: &OutputSchema,
-    string: Option<&str>,
-) -> Structured {
-    let room = standing.len().max(MIN_ROOM);
-    let hint = Hint::parse(standing).filter(|_| result.is_plain());
-    match hint.and_then(|hint| shorten(structured, &hint, room, schema, string)) {
-        Some(text) => Structured::Short(text),
-        // The rest of it is not stored.
-        None if schema.is_none() && string.is_none() => Structured::LeftOut,
-        None => Structured::Whole,
     }
 }

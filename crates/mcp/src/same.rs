@@ -1,5 +1,7 @@
 //! Equality of JSON by meaning.
 
+use std::collections::HashMap;
+
 use offcut::json::{Kind, Node, View};
 
 /// Maximum depth that is compared; anything deeper counts as different.
@@ -23,24 +25,17 @@ fn same_at(one: Node<'_>, other: Node<'_>, depth: usize) -> bool {
         Kind::Number => same_number(&one.json().to_string(), &other.json().to_string()),
         Kind::String => one.as_str().is_some() && one.as_str() == other.as_str(),
         Kind::Array => {
-            let mut others = other.items();
-            one.items().all(|item| {
-                others
-                    .next()
-                    .is_some_and(|other| same_at(item, other, depth + 1))
-            }) && others.next().is_none()
+            let mut items = one.items().zip(other.items());
+            one.items().count() == other.items().count()
+                && items.all(|(one, other)| same_at(one, other, depth + 1))
         }
         Kind::Object => {
-            // Both mostly have their keys in one order, so each is looked for where it is expected.
-            let others: Vec<_> = other.fields().collect();
-            let mut count = 0;
-            let is_same = one.fields().enumerate().all(|(nth, (name, value))| {
-                count += 1;
-                let expected = others.get(nth).filter(|(other, _)| *other == name);
-                let found = expected.or_else(|| others.iter().find(|(other, _)| *other == name));
-                found.is_some_and(|(_, other)| same_at(value, *other, depth + 1))
-            });
-            is_same && count == others.len()
+            let others: HashMap<_, _> = other.fields().collect();
+            let is_same = |(name, value)| {
+                let other = others.get(name);
+                other.is_some_and(|other| same_at(value, *other, depth + 1))
+            };
+            one.fields().count() == others.len() && one.fields().all(is_same)
         }
     }
 }

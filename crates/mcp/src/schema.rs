@@ -107,11 +107,6 @@ impl OutputSchema {
             .map_or(Self::Unknown, |schema| Self::Known(Arc::new(schema)))
     }
 
-    /// Returns true if structured content may be left out.
-    pub(crate) fn is_none(&self) -> bool {
-        matches!(self, Self::None)
-    }
-
     /// Pointers to the places in the JSON `text` that violate the schema; empty if it is valid. `None`
     /// if that can't be said.
     pub(crate) fn violations(&self, text: &str) -> Option<Vec<String>> {

@@ -3,22 +3,22 @@
 use std::collections::HashSet;
 
 use offcut::hint::Hint;
-use offcut::json::{Kind, Node, View as _};
+use offcut::json::{Edit, JsonText, Kind, New, Node, View as _, put_into_text};
 use serde_json::Value;
 
 use crate::schema::OutputSchema;
 
 mod drawing;
 
-use drawing::{Carrier, Drawing, FIELD, Limits, draw, pointed};
+use drawing::{Carrier, Drawing, DrawingTask, FIELD, Limits, pointed};
 
 /// Limits of strings in bytes and of lists in items, from mild to strict.
 const LEVELS: [Limits; 5] = [
-    Limits::new(16_384, 256),
-    Limits::new(4_096, 64),
-    Limits::new(1_024, 24),
-    Limits::new(256, 8),
-    Limits::new(32, 1),
+    Limits(16_384, 256),
+    Limits(4_096, 64),
+    Limits(1_024, 24),
+    Limits(256, 8),
+    Limits(32, 1),
 ];
 /// Maximum number of bytes of a document besides the only string that is worth storing.
 const MAX_OTHERS: usize = 1024;
@@ -66,11 +66,16 @@ pub(crate) fn shorten(
 ) -> Option<String> {
     let length = document.range().len();
     let (mut kept, mut refused) = (HashSet::new(), HashSet::new());
-    let mut drawing = fit(document, hint, room, (length / 2, only), &kept)?;
     for _ in 0..MAX_CHECKS {
-        let carrier = drawing
-            .carriers()
-            .find(|one| !refused.contains(&one.path))?;
+        let task = DrawingTask {
+            limits: LEVELS[0],
+            most: length / 2,
+            kept: &kept,
+            only,
+        };
+        let drawing = fit(document, hint, room, task)?;
+        let mut carriers = drawing.carriers();
+        let carrier = carriers.find(|one| !refused.contains(&one.path))?;
         let text = with_hint(&drawing, &carrier, hint);
         let violations = schema.violations(&text)?;
         if violations.is_empty() {
@@ -79,36 +84,41 @@ pub(crate) fn shorten(
         // The places of all other violations stay unchanged.
         let before = kept.len();
         kept.extend(violations.into_iter().filter(|path| *path != carrier.path));
-        if kept.len() > before {
-            drawing = fit(document, hint, room, (length / 2, only), &kept)?;
-        } else {
+        if kept.len() == before {
             refused.insert(carrier.path);
         }
     }
     None
 }
 
-/// The mildest drawing within `room`, or the strictest if it is within `most`.
+/// The mildest drawing within `room`, or the strictest if it is within the task's own maximum.
 fn fit<'m>(
     document: Node<'m>,
     hint: &Hint,
     room: usize,
-    (most, only): (usize, Option<&str>),
-    kept: &HashSet<String>,
+    task: DrawingTask<'_>,
 ) -> Option<Drawing<'m>> {
     let mut added = hint.clone();
     added.preview.clear();
     let room = room.saturating_sub(Value::from(added.render()).to_string().len());
-    let mild = LEVELS
-        .iter()
-        .find_map(|limits| draw(document, *limits, room.min(most), kept, only));
-    mild.or_else(|| draw(document, *LEVELS.last()?, most, kept, only))
+    let most = room.min(task.most);
+    let mild = |limits: &Limits| {
+        DrawingTask {
+            limits: *limits,
+            most,
+            ..task
+        }
+        .draw(document)
+    };
+    let limits = *LEVELS.last()?;
+    let strict = || DrawingTask { limits, ..task }.draw(document);
+    LEVELS.iter().find_map(mild).or_else(strict)
 }
 
 /// The text of a drawing in which one string carries the hint.
 fn with_hint(drawing: &Drawing<'_>, carrier: &Carrier, hint: &Hint) -> String {
     let mut preview = carrier.value.clone();
-    for (path, shown, all) in drawing.cut_lists() {
+    for (path, shown, all) in &drawing.lists {
         if !preview.is_empty() {
             preview.push('\n');
         }
@@ -117,17 +127,18 @@ fn with_hint(drawing: &Drawing<'_>, carrier: &Carrier, hint: &Hint) -> String {
     let mut hint = hint.clone();
     hint.preview = preview;
     let spelled = Value::from(hint.render()).to_string();
-    let mut text = drawing.text().to_owned();
+    let mut text = drawing.text.clone();
     match &carrier.range {
         Some(range) => text.replace_range(range.clone(), &spelled),
         None => {
-            let comma = if text.trim_end().ends_with("{}") {
-                ""
-            } else {
-                ","
+            let Ok(mut json) = JsonText::parse(&*text) else {
+                return text;
             };
-            text.truncate(text.trim_end().len().saturating_sub(1));
-            text += &format!("{comma}\"{FIELD}\":{spelled}}}");
+            let hint = New::Text(spelled);
+            put_into_text(&mut json, |_| {
+                Some(vec![Edit::set(Vec::new(), FIELD, hint)])
+            });
+            text = json.into_string();
         }
     }
     text

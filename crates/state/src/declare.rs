@@ -2,21 +2,20 @@
 
 mod builtin;
 mod dialect;
-mod undoubled;
 #[cfg(feature = "yaml")]
 mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer};
+use offcut::json::JsonText;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
 use crate::schema_error::{Place, SchemaError};
-use builtin::{RequestedReducer, Takes};
-use undoubled::Undoubled;
+use builtin::RequestedReducer;
 
 pub use dialect::Dialect;
 
@@ -113,10 +112,14 @@ impl Schema {
     /// The text is not valid JSON, and the error names the line; or it is not a valid declaration,
     /// and the error names the path.
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
-        let mut from = serde_json::Deserializer::from_str(text);
-        let declaration = read(&mut from)?;
-        from.end().map_err(no_json)?;
-        build(declaration, reducers)
+        let written = serde_json::from_str(text);
+        let written = written.map_err(|error| SchemaError::syntax(error.line(), "JSON", error))?;
+        let json = JsonText::parse(text).ok();
+        if let Some((key, at)) = json.as_ref().and_then(JsonText::doubled_key) {
+            let place = Place::line(text[..at].matches('\n').count() + 1);
+            return Err(doubled(place, key));
+        }
+        build(read(written)?, reducers)
     }
 }
 
@@ -139,15 +142,13 @@ struct DeclaredField {
     reducer: Option<Value>,
 }
 
-fn no_json(error: serde_json::Error) -> SchemaError {
-    let place = Place::line(error.line());
-    SchemaError::declaration(place, "invalid JSON: correct the syntax").with_source(error)
+/// Otherwise the last value would win and the others be lost silently.
+fn doubled(place: Place, key: &str) -> SchemaError {
+    let message = format!("duplicate key `{key}`: remove one");
+    SchemaError::declaration(place, message)
 }
 
-fn read<'de>(
-    from: impl Deserializer<'de, Error = serde_json::Error>,
-) -> Result<Declaration, SchemaError> {
-    let Undoubled(written) = located(from)?;
+fn read(written: Value) -> Result<Declaration, SchemaError> {
     // serde would take a list as the fields of a struct, in order.
     let fields = written["fields"].as_array().into_iter().flatten();
     let fields = fields
@@ -162,18 +163,9 @@ fn read<'de>(
             ));
         }
     }
-    located(written)
-}
-
-fn located<'de, T: Deserialize<'de>>(
-    from: impl Deserializer<'de, Error = serde_json::Error>,
-) -> Result<T, SchemaError> {
-    serde_path_to_error::deserialize(from).map_err(|error| {
+    serde_path_to_error::deserialize(written).map_err(|error| {
         let place = Place::default().inside(error.path());
-        match error.into_inner() {
-            error if error.is_data() => SchemaError::declaration(place, error.to_string()),
-            error => no_json(error),
-        }
+        SchemaError::declaration(place, error.inner().to_string())
     })
 }
 
@@ -249,9 +241,8 @@ fn field(
     let mut field = StateField::new(declared.name, field_type).default(declared.default);
     if let Some(RequestedReducer { reducer, takes }) = requested {
         let needs = match takes {
-            Takes::Anything => field.field_type,
-            Takes::List => FieldType::List,
-            Takes::Map => FieldType::Map,
+            FieldType::Any => field.field_type,
+            takes => takes,
         };
         if dialect == Dialect::Sherma && field.field_type != FieldType::List {
             let message = format!(

@@ -9,7 +9,7 @@ use crate::key::{Field, ItemKey};
 use crate::keyed::OnMatch;
 use crate::messages::{AddMessages, IdOf, MessageUpdate, REMOVE_ALL};
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{self, kind, wrong_type};
+use crate::value::{self, each, wrong_type};
 
 impl AddMessages<Value> {
     /// LangGraph's dialect for JSON messages with an `id`. A message without one, or with null,
@@ -99,13 +99,20 @@ impl Reducer<Value> for AddMessages<Value> {
     }
 }
 
-/// Returns the messages of an update: a list, or a single one.
+/// Returns the messages of an update: a list of maps, or a single one.
 fn messages(update: Value) -> Result<Vec<Value>, Cause> {
-    match update {
-        Value::Array(messages) => Ok(messages),
-        Value::Object(_) => Ok(vec![update]),
-        other => Err(wrong_type(Side::Update, &other, "a list of messages")),
-    }
+    let messages = match update {
+        Value::Array(messages) => messages,
+        Value::Object(_) => vec![update],
+        other => return Err(wrong_type(Side::Update, &other, "a list of messages")),
+    };
+    each(messages, "messages, which are maps", |message| {
+        if message.is_object() {
+            Ok(message)
+        } else {
+            Err(message)
+        }
+    })
 }
 
 /// Returns the id that a removal names; the outer `None` if the message is not a removal.
@@ -115,20 +122,7 @@ fn removal(message: &Value) -> Option<Option<&Value>> {
         .then(|| message.get("id").filter(|id| !id.is_null()))
 }
 
-fn check_map(message: &Value, index: usize) -> Result<(), Cause> {
-    if message.is_object() {
-        return Ok(());
-    }
-    Err(Cause::WrongItem {
-        side: Side::Update,
-        index,
-        found: kind(message),
-        wanted: "messages, which are maps",
-    })
-}
-
 fn read(message: Value, index: usize) -> Result<MessageUpdate<Value>, Cause> {
-    check_map(&message, index)?;
     match removal(&message) {
         None => Ok(MessageUpdate::Put(message)),
         Some(None) => Err(Cause::MissingKey {
@@ -146,11 +140,9 @@ fn read(message: Value, index: usize) -> Result<MessageUpdate<Value>, Cause> {
 /// Returns the messages of an update to a reducer that takes no removals.
 pub(crate) fn without_removals(update: Value) -> Result<Vec<Value>, Cause> {
     let messages = messages(update)?;
-    for (index, message) in messages.iter().enumerate() {
-        check_map(message, index)?;
-        if removal(message).is_some() {
-            return Err(Cause::RemovalNotTaken { index });
-        }
+    let is_removal = |message: &Value| removal(message).is_some();
+    match messages.iter().position(is_removal) {
+        None => Ok(messages),
+        Some(index) => Err(Cause::RemovalNotTaken { index }),
     }
-    Ok(messages)
 }

@@ -51,23 +51,17 @@ pub(crate) enum Op<K> {
     Remove(K),
     /// Removes everything before it.
     RemoveAll,
+    /// Does nothing.
+    Skip,
 }
 
-/// The planned outcome for the list and for each operation.
+/// The planned outcome for the list, with the operations whose items get into it.
 #[derive(Debug)]
 pub(crate) struct KeyedDecision {
     clear: bool,
     remove: Vec<usize>,
-    fates: Vec<Fate>,
-    appended: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Drop,
-    Replace(usize),
-    /// The n-th of the appended items.
-    Append(usize),
+    replace: Vec<(usize, usize)>,
+    append: Vec<usize>,
 }
 
 /// Facts known about one key of the update.
@@ -78,8 +72,6 @@ struct Slot {
     is_removed: bool,
     /// The operation whose item takes its place in the list.
     winner: Option<usize>,
-    /// Entries before this one are removed.
-    dead_before: usize,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -92,18 +84,6 @@ enum Place {
     Entry(usize),
 }
 
-/// An item to append.
-struct Entry {
-    slot: Option<usize>,
-    winner: usize,
-}
-
-/// An operation, with the slot of its key.
-enum Step {
-    Put(Option<usize>),
-    Remove(usize),
-}
-
 /// Decides for `ops` against a list whose keys are `existing`, in order.
 ///
 /// The update is indexed and the list only read. Memory is linear in the update, time in both; each
@@ -113,11 +93,11 @@ pub(crate) fn decide<K: Hash + Eq>(
     existing: impl Iterator<Item = Result<Option<K>, Cause>>,
     rules: Rules,
 ) -> Result<KeyedDecision, Cause> {
-    let len = ops.len();
     // Reserves room for all keys, since growing would rehash every one.
-    let mut index: HashMap<K, usize> = HashMap::with_capacity(len);
+    let mut index: HashMap<K, usize> = HashMap::with_capacity(ops.len());
     let mut slots: Vec<Slot> = Vec::new();
-    let mut steps: Vec<Step> = Vec::with_capacity(len);
+    // The operations, with the slots of their keys.
+    let mut steps: Vec<Op<usize>> = Vec::with_capacity(ops.len());
     let (mut start, mut clear, mut has_removals) = (0, false, false);
     for (at, op) in ops.enumerate() {
         let mut slot_of = |key| {
@@ -128,9 +108,9 @@ pub(crate) fn decide<K: Hash + Eq>(
             slot
         };
         match op? {
-            Op::Put(key) => steps.push(Step::Put(key.map(slot_of))),
+            Op::Put(key) => steps.push(Op::Put(key.map(slot_of))),
             Op::Remove(key) => {
-                steps.push(Step::Remove(slot_of(key)));
+                steps.push(Op::Remove(slot_of(key)));
                 has_removals = true;
             }
             Op::RemoveAll => {
@@ -141,6 +121,7 @@ pub(crate) fn decide<K: Hash + Eq>(
                 steps.clear();
                 (start, clear) = (at + 1, true);
             }
+            Op::Skip => steps.push(Op::Skip),
         }
     }
 
@@ -157,56 +138,40 @@ pub(crate) fn decide<K: Hash + Eq>(
     }
     drop(index);
 
-    let mut entries: Vec<Entry> = Vec::new();
+    // The operation that has each item to append; `None` if the item is removed.
+    let mut entries: Vec<Option<usize>> = Vec::new();
     for (step, at) in steps.into_iter().zip(start..) {
         match step {
-            Step::Put(Some(slot)) => put(&mut slots[slot], slot, at, &mut entries, rules),
-            Step::Put(None) => entries.push(Entry {
-                slot: None,
-                winner: at,
-            }),
-            Step::Remove(slot) => {
+            Op::Put(Some(slot)) => put(&mut slots[slot], at, &mut entries, rules),
+            Op::Put(None) => entries.push(Some(at)),
+            Op::Remove(slot) => {
                 let slot = &mut slots[slot];
-                if matches!(slot.place, Place::Nowhere) && rules.unknown == UnknownRemoval::Fail {
-                    return Err(Cause::UnknownRemoval { index: at });
+                match slot.place {
+                    Place::Nowhere if rules.unknown == UnknownRemoval::Fail => {
+                        return Err(Cause::UnknownRemoval { index: at });
+                    }
+                    Place::Entry(rank) => entries[rank] = None,
+                    Place::Nowhere | Place::Existing(_) => slot.is_removed = true,
                 }
-                slot.is_removed = true;
-                slot.dead_before = entries.len();
             }
+            Op::RemoveAll | Op::Skip => {}
         }
     }
 
-    let mut fates = vec![Fate::Drop; len];
-    for slot in &slots {
-        if let (Place::Existing(at), Some(winner), false) =
-            (slot.place, slot.winner, slot.is_removed)
-        {
-            fates[winner] = Fate::Replace(at);
-        }
-    }
-    let mut appended = 0;
-    for (rank, entry) in entries.iter().enumerate() {
-        if entry
-            .slot
-            .is_none_or(|slot| slots[slot].dead_before <= rank)
-        {
-            fates[entry.winner] = Fate::Append(appended);
-            appended += 1;
-        }
-    }
-    let remove = matches
-        .into_iter()
-        .filter_map(|(at, slot)| slots[slot].is_removed.then_some(at))
-        .collect();
+    let replaced = |slot: &Slot| match (slot.place, slot.winner) {
+        (Place::Existing(at), Some(winner)) if !slot.is_removed => Some((at, winner)),
+        _ => None,
+    };
+    let removed = |(at, slot): (usize, usize)| slots[slot].is_removed.then_some(at);
     Ok(KeyedDecision {
         clear,
-        remove,
-        fates,
-        appended,
+        remove: matches.into_iter().filter_map(removed).collect(),
+        replace: slots.iter().filter_map(replaced).collect(),
+        append: entries.into_iter().flatten().collect(),
     })
 }
 
-fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules: Rules) {
+fn put(slot: &mut Slot, at: usize, entries: &mut Vec<Option<usize>>, rules: Rules) {
     let replaces = rules.on_match == OnMatch::Replace;
     match slot.place {
         Place::Existing(_) => {
@@ -217,17 +182,13 @@ fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules
             slot.is_removed = false;
         }
         Place::Entry(rank) => {
-            if replaces || slot.dead_before > rank {
-                entries[rank].winner = at;
+            if replaces || entries[rank].is_none() {
+                entries[rank] = Some(at);
             }
-            slot.dead_before = 0;
         }
         Place::Nowhere => {
             slot.place = Place::Entry(entries.len());
-            entries.push(Entry {
-                slot: Some(index),
-                winner: at,
-            });
+            entries.push(Some(at));
         }
     }
 }
@@ -240,22 +201,18 @@ impl KeyedDecision {
         existing: usize,
         items: impl Iterator<Item = Option<T>>,
     ) -> ListEdit<T> {
-        let mut replace = Vec::new();
-        let mut append: Vec<Option<T>> = Vec::new();
-        append.resize_with(self.appended, || None);
-        for (item, fate) in items.zip(self.fates) {
-            match fate {
-                Fate::Drop => {}
-                Fate::Replace(at) => replace.extend(item.map(|item| (at, item))),
-                Fate::Append(rank) => append[rank] = item,
-            }
-        }
-        let drop_front = if self.clear { existing } else { 0 };
+        let mut items: Vec<Option<T>> = items.collect();
+        let replace = self.replace.into_iter();
+        let replace = replace.filter_map(|(at, op)| Some((at, items[op].take()?)));
         ListEdit {
-            replace,
+            replace: replace.collect(),
             remove: self.remove,
-            drop_front,
-            append: append.into_iter().flatten().collect(),
+            drop_front: if self.clear { existing } else { 0 },
+            append: self
+                .append
+                .into_iter()
+                .filter_map(|op| items[op].take())
+                .collect(),
         }
     }
 }

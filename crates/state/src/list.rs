@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{self, kind, wrong_type};
+use crate::value::{self, each, wrong_type};
 
 /// The planned edit of a list. All indexes refer to the list before the edit.
 #[derive(Debug)]
@@ -28,14 +28,19 @@ impl<T> ListEdit<T> {
         }
     }
 
-    pub(crate) fn is_none(&self) -> bool {
-        let Self {
-            replace,
-            remove,
-            drop_front,
-            append,
-        } = self;
-        replace.is_empty() && remove.is_empty() && *drop_front == 0 && append.is_empty()
+    /// Appends `update` to a list of `existing` items, without those at `gone`: ascending indexes into both together.
+    pub(crate) fn append_without(
+        mut gone: Vec<usize>,
+        existing: usize,
+        mut update: Vec<T>,
+    ) -> Self {
+        let of_update = gone.split_off(gone.partition_point(|&at| at < existing));
+        let of_update = of_update.into_iter().map(|at| at - existing);
+        drop_at(&mut update, of_update.collect());
+        Self {
+            remove: gone,
+            ..Self::append(update)
+        }
     }
 
     pub(crate) fn apply(self, list: &mut Vec<T>) {
@@ -44,41 +49,49 @@ impl<T> ListEdit<T> {
                 *slot = item;
             }
         }
-        if !self.remove.is_empty() {
-            let mut gone = self.remove.into_iter().peekable();
-            let mut at = 0;
-            list.retain(|_| {
-                let goes = gone.next_if_eq(&at).is_some();
-                at += 1;
-                !goes
-            });
-        }
+        drop_at(list, self.remove);
         list.drain(..self.drop_front.min(list.len()));
         list.extend(self.append);
     }
 }
 
+/// Removes the items at ascending indexes.
+pub(crate) fn drop_at<T>(list: &mut Vec<T>, gone: Vec<usize>) {
+    if gone.is_empty() {
+        return;
+    }
+    let mut gone = gone.into_iter().peekable();
+    let mut at = 0;
+    list.retain(|_| {
+        let goes = gone.next_if_eq(&at).is_some();
+        at += 1;
+        !goes
+    });
+}
+
 impl<T: 'static> ListEdit<T> {
     pub(crate) fn into_change(self) -> Change<Vec<T>> {
-        if self.is_none() {
-            Change::keep()
-        } else {
-            Change::edit(move |list| self.apply(list))
+        self.into_change_inside(|list| Some(list))
+    }
+
+    /// The change of a value with a list inside.
+    fn into_change_inside<V: 'static>(self, list: fn(&mut V) -> Option<&mut Vec<T>>) -> Change<V> {
+        let is_short = self.append.is_empty() && self.drop_front == 0;
+        if is_short && self.replace.is_empty() && self.remove.is_empty() {
+            return Change::keep();
         }
+        Change::edit(move |value| {
+            if let Some(list) = list(value) {
+                self.apply(list);
+            }
+        })
     }
 }
 
 impl ListEdit<Value> {
     /// The change of a JSON value, which must be a list.
     pub(crate) fn into_json_change(self) -> Change<Value> {
-        if self.is_none() {
-            return Change::keep();
-        }
-        Change::edit(move |value| {
-            if let Value::Array(items) = value {
-                self.apply(items);
-            }
-        })
+        self.into_change_inside(Value::as_array_mut)
     }
 }
 
@@ -161,22 +174,11 @@ impl Reducer<Value> for ConcatFlatten {
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
         on_json(existing, update, |_, update| {
-            let mut flat = Vec::new();
-            for (index, inner) in update.into_iter().enumerate() {
-                match inner {
-                    Value::Array(items) => flat.extend(items),
-                    other => {
-                        let (side, found) = (Side::Update, kind(&other));
-                        return Err(Cause::WrongItem {
-                            side,
-                            index,
-                            found,
-                            wanted: "lists",
-                        });
-                    }
-                }
-            }
-            Ok(ListEdit::append(flat))
+            let lists = each(update, "lists", |item| match item {
+                Value::Array(items) => Ok(items),
+                other => Err(other),
+            })?;
+            Ok(ListEdit::append(lists.into_iter().flatten().collect()))
         })
     }
 }
@@ -207,22 +209,17 @@ impl BoundedAppend {
         Self { max_len }
     }
 
-    fn edit<T>(self, existing: &[T], update: Vec<T>) -> ListEdit<T> {
+    fn edit<T>(self, existing: &[T], mut update: Vec<T>) -> ListEdit<T> {
         if update.is_empty() {
             return ListEdit::append(update);
         }
         let over = (existing.len() + update.len()).saturating_sub(self.max_len.get());
-        drop_front(over, existing.len(), update)
-    }
-}
-
-/// Drops the first `over` items of the existing list and the update, taken together.
-fn drop_front<T>(over: usize, existing: usize, mut update: Vec<T>) -> ListEdit<T> {
-    let of_existing = over.min(existing);
-    update.drain(..(over - of_existing).min(update.len()));
-    ListEdit {
-        drop_front: of_existing,
-        ..ListEdit::append(update)
+        let of_existing = over.min(existing.len());
+        update.drain(..(over - of_existing).min(update.len()));
+        ListEdit {
+            drop_front: of_existing,
+            ..ListEdit::append(update)
+        }
     }
 }
 

@@ -149,20 +149,13 @@ impl<M> AddMessages<M> {
         existing: &[M],
         mut update: Vec<MessageUpdate<M>>,
     ) -> Result<ListEdit<M>, Cause> {
-        // Indexes in errors are those of the original update.
-        let mut places: Vec<usize> = (0..update.len()).collect();
-        if let Some(skip) = &self.skip {
-            let is_added = |item: &MessageUpdate<M>| !matches!(item, MessageUpdate::Put(message) if skip(message));
-            places.retain(|&at| is_added(&update[at]));
-            update.retain(is_added);
-        }
-        if update.is_empty() {
+        if update.iter().all(|item| self.skips(item)) {
             return Ok(ListEdit::append(Vec::new()));
         }
         if let Some(assign) = &self.assign {
-            self.assign_missing(assign, existing, &mut update, &places)?;
+            self.assign_missing(assign, existing, &mut update)?;
         }
-        let decision = self.decide(existing, &update, &places)?;
+        let decision = self.decide(existing, &update)?;
         let messages = update.into_iter().map(|item| match item {
             MessageUpdate::Put(message) => Some(message),
             MessageUpdate::Remove(_) | MessageUpdate::RemoveAll => None,
@@ -170,13 +163,17 @@ impl<M> AddMessages<M> {
         Ok(decision.into_edit(existing.len(), messages))
     }
 
+    fn skips(&self, item: &MessageUpdate<M>) -> bool {
+        matches!((&self.skip, item), (Some(skip), MessageUpdate::Put(message)) if skip(message))
+    }
+
     fn decide<'m>(
         &self,
         existing: &'m [M],
         update: &'m [MessageUpdate<M>],
-        places: &[usize],
     ) -> Result<KeyedDecision, Cause> {
-        let ops = update.iter().zip(places).map(|(item, &index)| match item {
+        let ops = update.iter().enumerate().map(|(index, item)| match item {
+            _ if self.skips(item) => Ok(Op::Skip),
             MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
             _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),
             MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
@@ -190,12 +187,7 @@ impl<M> AddMessages<M> {
             on_match: self.on_match,
             unknown: self.removals.unwrap_or(UnknownRemoval::Fail),
         };
-        decide(ops, ids, rules).map_err(|cause| match cause {
-            Cause::UnknownRemoval { index } => Cause::UnknownRemoval {
-                index: places[index],
-            },
-            other => other,
-        })
+        decide(ops, ids, rules)
     }
 
     fn id_of<'m>(
@@ -212,24 +204,23 @@ impl<M> AddMessages<M> {
         (new_id, set): &Assign<M>,
         existing: &[M],
         update: &mut [MessageUpdate<M>],
-        places: &[usize],
     ) -> Result<(), Cause> {
-        let mut is_missing = Vec::with_capacity(update.len());
+        let mut missing = Vec::new();
         // Reserves every id that the update names, even later in it: otherwise a message given that
         // id would be replaced or removed by it.
         let mut taken = HashSet::new();
-        for (item, &index) in update.iter().zip(places) {
-            let named = match item {
-                MessageUpdate::Put(message) => self
-                    .id_of(message, Side::Update, index)?
-                    .map(ItemKey::into_owned),
-                MessageUpdate::Remove(id) => Some(id.clone()),
-                MessageUpdate::RemoveAll => None,
-            };
-            is_missing.push(named.is_none());
-            taken.extend(named);
+        for (index, item) in update.iter().enumerate() {
+            match item {
+                _ if self.skips(item) => {}
+                MessageUpdate::Put(message) => match self.id_of(message, Side::Update, index)? {
+                    Some(id) => _ = taken.insert(id.into_owned()),
+                    None => missing.push(index),
+                },
+                MessageUpdate::Remove(id) => _ = taken.insert(id.clone()),
+                MessageUpdate::RemoveAll => {}
+            }
         }
-        if !is_missing.contains(&true) {
+        if missing.is_empty() {
             return Ok(());
         }
         for (index, message) in existing.iter().enumerate() {
@@ -238,13 +229,10 @@ impl<M> AddMessages<M> {
         // The last number tried for each id, so that many messages of the same content don't each
         // start at 2.
         let mut counted: HashMap<String, usize> = HashMap::new();
-        for (item, is_missing) in update.iter_mut().zip(is_missing) {
-            let MessageUpdate::Put(message) = item else {
+        for index in missing {
+            let MessageUpdate::Put(message) = &mut update[index] else {
                 continue;
             };
-            if !is_missing {
-                continue;
-            }
             let base = new_id(message);
             let count = counted.entry(base.clone()).or_insert(0);
             let free = loop {

@@ -51,7 +51,11 @@ pub trait Reducer<T>: Send + Sync {
                 change.apply(&mut existing);
                 Ok(existing)
             }
-            Err(cause) => Err(ReducerError::new(self.name(), cause, existing)),
+            Err(cause) => Err(ReducerError {
+                reducer: self.name().to_owned(),
+                cause,
+                value: existing,
+            }),
         }
     }
 }
@@ -142,45 +146,38 @@ impl<T> fmt::Debug for Change<T> {
 
 /// An update that could not be merged: OpenArmature's `reducer_error`. It carries the unchanged
 /// value.
-pub struct ReducerError<T>(Box<Failed<T>>);
-
-struct Failed<T> {
+#[derive(thiserror::Error)]
+#[error("the reducer `{reducer}` rejected the update; the value is unchanged")]
+pub struct ReducerError<T> {
     reducer: String,
+    #[source]
     cause: Cause,
     value: T,
 }
 
 impl<T> ReducerError<T> {
-    fn new(reducer: &str, cause: Cause, value: T) -> Self {
-        Self(Box::new(Failed {
-            reducer: reducer.to_owned(),
-            cause,
-            value,
-        }))
-    }
-
     /// Returns the reducer's name.
     #[must_use]
     pub fn reducer(&self) -> &str {
-        &self.0.reducer
+        &self.reducer
     }
 
     /// Returns the reason.
     #[must_use]
     pub fn cause(&self) -> &Cause {
-        &self.0.cause
+        &self.cause
     }
 
     /// Returns the unchanged value.
     #[must_use]
     pub fn value(&self) -> &T {
-        &self.0.value
+        &self.value
     }
 
     /// Returns the unchanged value, consuming the error.
     #[must_use]
     pub fn into_value(self) -> T {
-        self.0.value
+        self.value
     }
 
     /// Returns OpenArmature's category: always `reducer_error`.
@@ -190,29 +187,13 @@ impl<T> ReducerError<T> {
     }
 }
 
-impl<T> fmt::Display for ReducerError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the reducer `{}` rejected the update; the value is unchanged",
-            self.0.reducer
-        )
-    }
-}
-
 /// Leaves the value out, since it may hold content of tool results.
 impl<T> fmt::Debug for ReducerError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReducerError")
-            .field("reducer", &self.0.reducer)
-            .field("cause", &self.0.cause)
+            .field("reducer", &self.reducer)
+            .field("cause", &self.cause)
             .finish_non_exhaustive()
-    }
-}
-
-impl<T> std::error::Error for ReducerError<T> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0.cause)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The fields of a state, declared in Rust. `declare` reads them from files.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -149,7 +148,6 @@ pub struct Schema(Arc<Fields>);
 
 struct Fields {
     fields: Vec<Declared>,
-    by_name: HashMap<String, usize>,
     warnings: Vec<SchemaWarning>,
 }
 
@@ -190,12 +188,11 @@ impl Schema {
         fields: impl IntoIterator<Item = StateField>,
         warnings: Vec<SchemaWarning>,
     ) -> Result<Self, SchemaError> {
-        let mut by_name = HashMap::new();
-        let mut declared = Vec::new();
+        let mut declared: Vec<Declared> = Vec::new();
         for (at, field) in fields.into_iter().enumerate() {
             let place = Place::path(format!("fields[{at}]"));
             let field = check(field, &place)?;
-            if let Some(first) = by_name.insert(field.name.clone(), at) {
+            if let Some(first) = declared.iter().position(|one| one.name == field.name) {
                 let message = format!(
                     "the field `{}` is already declared as fields[{first}]: remove one",
                     field.name
@@ -209,7 +206,6 @@ impl Schema {
         }
         Ok(Self(Arc::new(Fields {
             fields: declared,
-            by_name,
             warnings,
         })))
     }
@@ -234,7 +230,7 @@ impl Schema {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        self.0.by_name.get(name).copied()
+        self.names().position(|known| known == name)
     }
 }
 

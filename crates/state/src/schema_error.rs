@@ -104,9 +104,12 @@ impl SchemaError {
         Self::new(SchemaErrorKind::ReducerConfiguration, place, message)
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.source = Some(source.into());
-        self
+    pub(crate) fn syntax(line: usize, language: &str, source: impl Into<BoxError>) -> Self {
+        let message = format!("invalid {language}: correct the syntax");
+        Self {
+            source: Some(source.into()),
+            ..Self::declaration(Place::line(line), message)
+        }
     }
 
     /// Returns the kind of mistake.

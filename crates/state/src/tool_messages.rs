@@ -8,7 +8,7 @@ use offcut::rounds::pair_results;
 use serde_json::Value;
 
 use crate::json_messages::without_removals;
-use crate::list::ListEdit;
+use crate::list::{ListEdit, drop_at};
 use crate::reducer::{Cause, Change, Reducer, Side};
 use crate::value;
 
@@ -40,14 +40,10 @@ use crate::value;
 ///
 /// Returns the number of messages removed.
 pub fn remove_tool_messages<F: Format>(format: &F, messages: &mut Vec<F::Message>) -> usize {
-    let remove = finished(format, messages, &[]);
-    let gone = remove.len();
-    ListEdit {
-        remove,
-        ..ListEdit::append(Vec::new())
-    }
-    .apply(messages);
-    gone
+    let gone = finished(format, messages, &[]);
+    let count = gone.len();
+    drop_at(messages, gone);
+    count
 }
 
 /// The function [`remove_tool_messages`] as a reducer: appends the update, then removes the
@@ -83,19 +79,8 @@ impl<F: Format> RemoveToolMessages<F> {
         if update.is_empty() {
             return ListEdit::append(update);
         }
-        let mut remove = finished(&self.format, existing, &update);
-        let of_update = remove.split_off(remove.partition_point(|&at| at < existing.len()));
-        let mut edit = ListEdit::append(update);
-        let of_update = of_update
-            .into_iter()
-            .map(|at| at - existing.len())
-            .collect();
-        ListEdit {
-            remove: of_update,
-            ..ListEdit::append(Vec::new())
-        }
-        .apply(&mut edit.append);
-        ListEdit { remove, ..edit }
+        let gone = finished(&self.format, existing, &update);
+        ListEdit::append_without(gone, existing.len(), update)
     }
 }
 
@@ -110,17 +95,9 @@ impl<F: Format> BoundedMessages<F> {
             return ListEdit::append(update);
         }
         let window = self.window(existing, &update);
-        let remove = (0..existing.len()).filter(|&at| !window.has(at));
-        let append = (existing.len()..).zip(update);
-        ListEdit {
-            remove: remove.collect(),
-            ..ListEdit::append(
-                append
-                    .filter(|(at, _)| window.has(*at))
-                    .map(|(_, message)| message)
-                    .collect(),
-            )
-        }
+        let all = 0..existing.len() + update.len();
+        let gone = all.filter(|&at| !window.has(at)).collect();
+        ListEdit::append_without(gone, existing.len(), update)
     }
 
     /// The longest window within the bound or, if there is none, the shortest.

@@ -25,6 +25,24 @@ pub(crate) fn list(existing: &Value) -> Result<&[Value], Cause> {
     }
 }
 
+/// Takes the items of an update. One that `take` gives back has the wrong type.
+pub(crate) fn each<T>(
+    update: Vec<Value>,
+    wanted: &'static str,
+    take: impl Fn(Value) -> Result<T, Value>,
+) -> Result<Vec<T>, Cause> {
+    let items = update.into_iter().enumerate();
+    let items = items.map(|(index, item)| {
+        take(item).map_err(|other| Cause::WrongItem {
+            side: Side::Update,
+            index,
+            found: kind(&other),
+            wanted,
+        })
+    });
+    items.collect()
+}
+
 pub(crate) fn wrong_type(side: Side, found: &Value, wanted: &'static str) -> Cause {
     Cause::WrongType {
         side,

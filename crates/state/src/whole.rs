@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use serde_json::{Map, Value};
 
 use crate::reducer::{BoxError, Cause, Change, Reducer, Side};
-use crate::value::{kind, wrong_type};
+use crate::value::{each, wrong_type};
 
 /// Returns the update unchanged: OpenArmature's `last_write_wins`, Agentflow's `replace_value` and
 /// `replace_messages`, sherma's `replace`. The default of a field without a reducer.
@@ -144,20 +144,10 @@ impl Reducer<Value> for MergeAll {
         let Value::Array(updates) = update else {
             return Err(wrong_type(Side::Update, &update, "a list of maps"));
         };
-        let mut maps = Vec::with_capacity(updates.len());
-        for (index, update) in updates.into_iter().enumerate() {
-            match update {
-                Value::Object(map) => maps.push(map),
-                other => {
-                    return Err(Cause::WrongItem {
-                        side: Side::Update,
-                        index,
-                        found: kind(&other),
-                        wanted: "maps",
-                    });
-                }
-            }
-        }
+        let maps = each(updates, "maps", |item| match item {
+            Value::Object(map) => Ok(map),
+            other => Err(other),
+        })?;
         Ok(extend(maps))
     }
 }

@@ -81,14 +81,15 @@ impl Access {
 
     /// The headers of an answer for a page of another origin that is let in, as `asked` wants them.
     pub(super) fn for_pages(&self, asked: &HeaderMap) -> HeaderMap {
-        let mut headers = HeaderMap::new();
         let Some(origin) = asked.get(ORIGIN).filter(|origin| self.is_allowed(origin)) else {
-            return headers;
+            return HeaderMap::new();
         };
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-        headers.insert(VARY, HeaderValue::from_static("origin"));
         let seen = HeaderValue::from_static("mcp-session-id, www-authenticate");
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, seen);
+        let mut headers = HeaderMap::from_iter([
+            (ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()),
+            (VARY, HeaderValue::from_static("origin")),
+            (ACCESS_CONTROL_EXPOSE_HEADERS, seen),
+        ]);
         if let Some(wanted) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
             headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
             let methods = HeaderValue::from_static("GET, POST, DELETE");

@@ -34,7 +34,7 @@ struct KnownClient {
 
 /// A session, if there is one, and the credentials of a request in it. A server may give one session to clients
 /// with different credentials.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 struct Key {
     session: Option<String>,
     credentials: Credentials,
@@ -116,12 +116,12 @@ impl Clients {
     /// Returns true if the server has not accepted a request with these credentials, or without any, in
     /// this session.
     pub(super) fn is_unknown(&self, current: &Current) -> bool {
-        !locked(&self.accepted).clients.contains_key(&current.key)
+        locked(&self.accepted).get(&current.key).is_none()
     }
 
     /// Forgets a client whose session the server has ended, or whose credentials it refuses.
     pub(super) fn forget(&self, current: &Current) {
-        locked(&self.accepted).clients.remove(&current.key);
+        locked(&self.accepted).take(&current.key);
     }
 }
 
@@ -131,28 +131,32 @@ fn session(headers: &HeaderMap) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// Clients by a key. The one that was not used for longest goes first.
+/// Clients, the one that was used last at the end.
 #[derive(Default)]
 struct Recent {
-    clients: HashMap<Key, Known>,
+    clients: Vec<Known>,
     /// The places to which credentials have led, also of clients that are forgotten.
     places: HashMap<Credentials, Option<String>>,
-    now: u64,
 }
 
 struct Known {
+    key: Key,
     client: Arc<KnownClient>,
-    used: u64,
     /// True if it has opened its session here.
     has_opened: bool,
 }
 
 impl Recent {
+    fn take(&mut self, key: &Key) -> Option<Known> {
+        let nth = self.clients.iter().position(|known| known.key == *key)?;
+        Some(self.clients.remove(nth))
+    }
+
     fn get(&mut self, key: &Key) -> Option<Arc<KnownClient>> {
-        self.now += 1;
-        let known = self.clients.get_mut(key)?;
-        known.used = self.now;
-        Some(known.client.clone())
+        let known = self.take(key)?;
+        let client = known.client.clone();
+        self.clients.push(known);
+        Some(client)
     }
 
     /// The client that has opened a session, for another bearer token in it. A token that has led elsewhere is
@@ -161,14 +165,14 @@ impl Recent {
         key.session.as_ref()?;
         let in_session = || {
             let clients = self.clients.iter();
-            clients.filter(|(one, _)| one.session == key.session)
+            clients.filter(|one| one.key.session == key.session)
         };
-        let mut opened = in_session().filter(|(one, known)| {
-            known.has_opened && one.credentials.differs_by_token(&key.credentials)
+        let mut opened = in_session().filter(|known| {
+            known.has_opened && known.key.credentials.differs_by_token(&key.credentials)
         });
-        let (_, Known { client, .. }) = opened.next()?;
+        let Known { client, .. } = opened.next()?;
         let is_elsewhere = |place: &Option<String>| *place != client.place;
-        let leads_elsewhere = in_session().any(|(_, one)| is_elsewhere(&one.client.place))
+        let leads_elsewhere = in_session().any(|one| is_elsewhere(&one.client.place))
             || self.places.get(&key.credentials).is_some_and(is_elsewhere)
             || self.places.len() >= MAX_PLACES;
         (!leads_elsewhere).then(|| client.clone())
@@ -176,29 +180,18 @@ impl Recent {
 
     /// Adds a client. An opening one takes the place of an earlier one with the same key.
     fn put(&mut self, key: Key, client: Arc<KnownClient>, is_opening: bool) {
-        self.now += 1;
         if self.places.len() < MAX_PLACES {
             let place = self.places.entry(key.credentials.clone());
             place.or_insert_with(|| client.place.clone());
         }
-        if let Some(known) = self.clients.get_mut(&key) {
-            known.used = self.now;
-            if is_opening {
-                (known.client, known.has_opened) = (client, true);
-            }
-            return;
-        }
+        let known = self.take(&key).filter(|_| !is_opening);
         if self.clients.len() >= MAX_CLIENTS {
-            let oldest = self.clients.iter().min_by_key(|(_, known)| known.used);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                self.clients.remove(&oldest);
-            }
+            self.clients.remove(0);
         }
-        let known = Known {
+        self.clients.push(known.unwrap_or(Known {
+            key,
             client,
-            used: self.now,
             has_opened: is_opening,
-        };
-        self.clients.insert(key, known);
+        }));
     }
 }

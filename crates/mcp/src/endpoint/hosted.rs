@@ -1,14 +1,14 @@
 //! Servers over pipes, one for each session.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{future, stream};
+use futures_util::future::{self, BoxFuture};
+use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
@@ -18,16 +18,17 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::headers::{accepts, is_revision};
-use super::reply::{self, Body, BodySender, BoxError, MessageRoom, NotRead, REFUSED};
-use super::session::{ENDED, NotAsked, Session};
+use super::reply::{self, Body, BoxError, MessageRoom, REFUSED};
+use super::session::{INVALID_REQUEST, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
-use crate::gateway::message::{INTERNAL_ERROR, Message, error_answer, parse};
+use crate::gateway::message::{Party, error_answer, parse};
 use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::locked::locked;
+use crate::remote::body::{Kind, kind};
 use crate::remote::meaning::Meaning;
 use crate::remote::parameters::Parameters;
-use crate::remote::session::{REVISION_HEADER, SESSION};
+use crate::remote::session::{LAST_EVENT_ID, REVISION_HEADER, SESSION};
 
 /// Maximum number of sessions that are open at once.
 const MAX_SESSIONS: usize = 64;
@@ -43,19 +44,16 @@ const WITH_EMPTY_EVENTS: &str = "2025-11-25";
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// The revisions to which clients fall back.
 const WITH_SESSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// JSON-RPC's codes, and those of the protocol.
 const PARSE_ERROR: i32 = -32700;
-const INVALID_REQUEST: i32 = -32600;
 const NO_SESSION: i32 = -32001;
 const UNSUPPORTED_REVISION: i32 = -32022;
 
-type RunningServer = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs a server for a conversation whose client is at the other end of these pipes, until both have
 /// ended.
 pub(super) type Start =
-    dyn Fn(Conversation, (DuplexStream, DuplexStream)) -> RunningServer + Send + Sync;
+    dyn Fn(Conversation, (DuplexStream, DuplexStream)) -> BoxFuture<'static, ()> + Send + Sync;
 
 /// All servers of an endpoint.
 pub(super) struct Hosted {
@@ -98,26 +96,24 @@ impl Hosted {
             let text = "the client must accept both application/json and text/event-stream";
             return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
         }
-        let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"application/json")) {
+        if !matches!(kind(headers), Kind::Json) {
             let text = "the content type must be application/json";
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
         }
-        let (text, room) = match self.room.read(body, BodySender::Client).await {
+        let (text, room) = match self.room.read(body, Party::Client).await {
             Ok(read) => read,
-            Err(NotRead::TooLong) => return Err(Box::new(reply::too_long(&self.gateway))),
-            Err(NotRead::BrokeOff) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
+            Err(problem) => return Err(Box::new(reply::not_read(&self.gateway, &problem))),
         };
         let json = parse(&text).ok_or_else(|| {
             let problem = "the message is not JSON, or has over a million values";
             refusal(StatusCode::BAD_REQUEST, PARSE_ERROR, problem)
         })?;
-        if matches!(Message::read(&json), Message::Other) {
+        let meaning = Meaning::of(&json, &Parameters::default());
+        drop(json);
+        if meaning.id.is_none() && meaning.method.is_none() {
             let text = "the body must be one message";
             return Err(refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, text));
         }
-        drop(json);
-        let meaning = Meaning::read(&text, &Parameters::default());
         drop(room);
         let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
         let named = meaning.revision.as_deref().map(str::as_bytes);
@@ -144,16 +140,8 @@ impl Hosted {
             };
         }
         let may_resume = revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
-        let asked = session.ask(&text, may_resume).await;
-        let asked = asked.map_err(|problem| {
-            let (status, code, text) = match problem {
-                NotAsked::Invalid => (
-                    StatusCode::BAD_REQUEST,
-                    INVALID_REQUEST,
-                    "a request with the same id still waits for its answer, or the id has over 4 KiB",
-                ),
-                NotAsked::Ended => (StatusCode::BAD_GATEWAY, INTERNAL_ERROR, ENDED),
-            };
+        let asked = session.ask(&text, &meaning, may_resume).await;
+        let asked = asked.map_err(|(status, code, text)| {
             Box::new(reply::error(status, code, text, meaning.request_id()))
         })?;
         let mut answer = stream_of(asked);
@@ -226,17 +214,12 @@ impl Hosted {
             let text = "too many sessions are open: end one, or try again later";
             refusal(StatusCode::SERVICE_UNAVAILABLE, REFUSED, text)
         })?;
-        let session = self.begin().await;
-        locked(&self.sessions).insert(id.clone(), session.clone());
-        Ok((id, session))
-    }
-
-    async fn begin(&self) -> Arc<Session> {
         let (session, client, from_server) = Session::new(self.gateway.clone());
         let server = (self.start)(
             self.gateway.conversation().with_random_names(random_name),
             client,
         );
+        locked(&self.sessions).insert(id.clone(), session.clone());
         let passed = session.clone();
         let mut running = self.running.lock().await;
         while running.try_join_next().is_some() {}
@@ -252,21 +235,18 @@ impl Hosted {
             }
             passed.ended().await;
         });
-        session
+        Ok((id, session))
     }
 
     /// Ends sessions whose clients have gone.
     pub(super) async fn tidy(&self) {
         let now = Instant::now();
-        let mut gone = Vec::new();
-        locked(&self.sessions).retain(|_, session| {
-            let is_idle = session.idle_since().is_some_and(|since| now - since > IDLE);
-            if is_idle {
-                gone.push(session.clone());
-            }
-            !is_idle
-        });
-        for session in gone {
+        let is_idle =
+            |session: &Session| session.idle_since().is_some_and(|since| now - since > IDLE);
+        let gone: Vec<_> = locked(&self.sessions)
+            .extract_if(|_, session| is_idle(session))
+            .collect();
+        for (_, session) in gone {
             session.close().await;
         }
     }

@@ -14,7 +14,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Collected, Limited};
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -24,12 +23,17 @@ pub(super) use metadata::PATH;
 
 /// The path to which a client leads its user's browser.
 pub(super) const AUTHORIZE: &str = "/authorize";
+const TOKEN: &str = "/token";
+const REGISTER: &str = "/register";
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
 use super::reply::{self, Body};
+use crate::http::is_loopback;
 use crate::locked::locked;
 use crate::remote::address;
+use crate::remote::body::whole;
 use crate::remote::connection::Connection;
+use crate::remote::session::REVISION_HEADER;
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 /// Maximum number of bytes of metadata, or of a form.
@@ -57,21 +61,19 @@ impl Login {
 
     /// Makes a refusal name the endpoint's metadata in place of the server's.
     pub(super) fn lead(&self, headers: &mut HeaderMap, host: &str) {
-        let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
         let own = format!("http://{host}{RESOURCE}{PATH}");
-        let mut led = Vec::new();
-        for challenge in challenges {
-            let text = challenge.to_str().unwrap_or_default();
-            let Some((before, url, after)) = named_metadata(text) else {
-                led.push(challenge.clone());
-                continue;
+        let lead = |challenge: &HeaderValue| {
+            let named = named_metadata(challenge.to_str().unwrap_or_default());
+            let Some((before, url, after)) = named else {
+                return Some(challenge.clone());
             };
             if let Ok(url) = url.parse() {
                 *locked(&self.named) = Some(url);
             }
-            let new = format!("{before}\"{own}\"{after}");
-            led.extend(HeaderValue::from_str(&new));
-        }
+            HeaderValue::from_str(&format!("{before}\"{own}\"{after}")).ok()
+        };
+        let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
+        let led: Vec<HeaderValue> = challenges.filter_map(lead).collect();
         headers.remove(WWW_AUTHENTICATE);
         for challenge in led {
             headers.append(WWW_AUTHENTICATE, challenge);
@@ -92,7 +94,7 @@ impl Login {
         };
         let is_metadata = is_below(SERVER) || is_below(OPENID);
         let is_known =
-            is_below(RESOURCE) || is_metadata || [AUTHORIZE, "/token", "/register"].contains(&path);
+            is_below(RESOURCE) || is_metadata || [AUTHORIZE, TOKEN, REGISTER].contains(&path);
         if !is_known {
             return None;
         }
@@ -101,34 +103,31 @@ impl Login {
             return Some(refused(StatusCode::GATEWAY_TIMEOUT, problem));
         };
         let own = format!("http://{host}");
+        let place = |name, usual| {
+            let place = found.place(name);
+            self.trusted(&place.unwrap_or_else(|| format!("{}{usual}", self.origin())))
+        };
         Some(match (path, parts.method) {
             // A token for another server's resource would be given to this one.
-            (AUTHORIZE, Method::GET) | ("/token", Method::POST) if !found.is_of_server => {
+            (AUTHORIZE, Method::GET) | (TOKEN, Method::POST) if !found.is_of_server => {
                 let problem = "the server names a resource that is not its own";
                 refused(StatusCode::BAD_REQUEST, problem)
             }
-            (AUTHORIZE, Method::GET) => {
-                let place = found.place("authorization_endpoint");
-                let place = place.unwrap_or_else(|| format!("{}{AUTHORIZE}", self.origin()));
-                match self.trusted(&place) {
-                    Some(place) => found.authorize(&own, parts.uri.query(), &place),
-                    None => refused(
-                        StatusCode::BAD_REQUEST,
-                        "the server leads to a place that gets no secrets",
-                    ),
-                }
+            (AUTHORIZE, Method::GET) => match place("authorization_endpoint", AUTHORIZE) {
+                Some(place) => found.authorize(&own, parts.uri.query(), &place),
+                None => refused(
+                    StatusCode::BAD_REQUEST,
+                    "the server leads to a place that gets no secrets",
+                ),
+            },
+            (TOKEN, Method::POST) => {
+                let change = |form: &str| found.with_resource(&own, form);
+                let place = place("token_endpoint", TOKEN);
+                self.post(place, &parts.headers, body, change).await
             }
-            ("/token", Method::POST) => {
-                let place = found.place("token_endpoint");
-                self.post(place, "/token", &parts.headers, body, |form| {
-                    found.with_resource(&own, form)
-                })
-                .await
-            }
-            ("/register", Method::POST) => {
-                let place = found.place("registration_endpoint");
-                self.post(place, "/register", &parts.headers, body, str::to_owned)
-                    .await
+            (REGISTER, Method::POST) => {
+                let place = place("registration_endpoint", REGISTER);
+                self.post(place, &parts.headers, body, str::to_owned).await
             }
             (_, Method::GET) if is_metadata => shown(&found.issuer_shown(&own)?),
             (_, Method::GET) if is_below(RESOURCE) => shown(&found.server_shown(&own)?),
@@ -139,40 +138,28 @@ impl Login {
     /// Sends a form of a client's on.
     async fn post(
         &self,
-        place: Option<String>,
-        usual: &str,
+        place: Option<Uri>,
         headers: &HeaderMap,
         body: Incoming,
         change: impl Fn(&str) -> String,
     ) -> Response<Body> {
-        let place = place.unwrap_or_else(|| format!("{}{usual}", self.origin()));
-        let read = timeout(FORM, Limited::new(body, MAX).collect()).await;
-        let form = read.ok().and_then(Result::ok).map(Collected::to_bytes);
+        let form = timeout(FORM, whole(body, MAX)).await;
+        let form = form.ok().and_then(Result::ok);
         let form = form.as_deref().and_then(|form| str::from_utf8(form).ok());
-        let (Some(url), Some(form)) = (self.trusted(&place), form) else {
+        let (Some(url), Some(form)) = (place, form) else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };
-        let mut sent = HeaderMap::new();
-        for name in [AUTHORIZATION, CONTENT_TYPE, ACCEPT] {
-            if let Some(value) = headers.get(&name) {
-                let mut value = value.clone();
-                value.set_sensitive(true);
-                sent.insert(name, value);
-            }
+        let mut sent = picked(headers, [AUTHORIZATION, CONTENT_TYPE, ACCEPT]);
+        for value in sent.values_mut() {
+            value.set_sensitive(true);
         }
         let form = Bytes::from(change(form));
         let answer = self.connection.elsewhere(&url, &Method::POST, sent, form);
         match timeout(FORM, answer).await {
-            Ok(Ok(answer)) => {
-                let (parts, body) = answer.into_parts();
-                let mut answer = Response::new(reply::passed(body));
-                *answer.status_mut() = parts.status;
-                for name in [CONTENT_TYPE, CACHE_CONTROL, WWW_AUTHENTICATE] {
-                    if let Some(value) = parts.headers.get(&name) {
-                        answer.headers_mut().insert(name, value.clone());
-                    }
-                }
-                answer
+            Ok(Ok(mut answer)) => {
+                let shown = [CONTENT_TYPE, CACHE_CONTROL, WWW_AUTHENTICATE];
+                *answer.headers_mut() = picked(answer.headers(), shown);
+                answer.map(reply::passed)
             }
             _ => reply::empty(StatusCode::BAD_GATEWAY),
         }
@@ -213,12 +200,10 @@ impl Login {
             let Some(url) = self.trusted(&url) else {
                 continue;
             };
-            let mut headers = HeaderMap::new();
-            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-            headers.insert(
-                HeaderName::from_static("mcp-protocol-version"),
-                HeaderValue::from_static("2025-11-25"),
-            );
+            let headers = HeaderMap::from_iter([
+                (ACCEPT, HeaderValue::from_static("application/json")),
+                (REVISION_HEADER, HeaderValue::from_static("2025-11-25")),
+            ]);
             let read = async {
                 let sent = self
                     .connection
@@ -227,8 +212,8 @@ impl Login {
                     .await
                     .ok()
                     .filter(|answer| answer.status().is_success())?;
-                let body = Limited::new(answer.into_body(), MAX).collect().await.ok()?;
-                serde_json::from_slice(&body.to_bytes()).ok()
+                let body = whole(answer.into_body(), MAX).await.ok()?;
+                serde_json::from_slice(&body).ok()
             };
             if let Ok(Some(object)) = timeout(PLACE, read).await {
                 return Some(object);
@@ -242,10 +227,7 @@ impl Login {
     fn trusted(&self, url: &str) -> Option<Uri> {
         let url: Uri = url.parse().ok()?;
         let server = self.connection.url();
-        let is_local = |url: &Uri| {
-            let host = url.host().unwrap_or_default();
-            ["localhost", "127.0.0.1", "[::1]"].contains(&host)
-        };
+        let is_local = |url: &Uri| url.host().is_some_and(is_loopback);
         let is_trusted = url.scheme_str() == Some("https")
             || url.scheme() == server.scheme() && url.host() == server.host()
             || url.scheme_str() == Some("http") && is_local(&url) && is_local(server);
@@ -256,6 +238,13 @@ impl Login {
     fn origin(&self) -> String {
         address::shown(self.connection.url())
     }
+}
+
+/// The headers of these names, each with its first value.
+fn picked<const N: usize>(headers: &HeaderMap, names: [HeaderName; N]) -> HeaderMap {
+    let found = names.into_iter();
+    let found = found.filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
+    found.collect()
 }
 
 fn shown(metadata: &Value) -> Response<Body> {

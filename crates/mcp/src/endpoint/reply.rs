@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::McpGateway;
-use crate::gateway::message::error_text;
+use crate::gateway::message::{Party, error_text};
 use crate::http::room::{PIECE, TakenRoom};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -73,11 +73,16 @@ pub(super) fn error(
     json(status, error_text(code, message, id))
 }
 
-/// Refuses a message over the maximum.
-pub(super) fn too_long(gateway: &McpGateway) -> Response<Body> {
-    gateway.note_long("a client");
-    let text = format!("the message is {}", gateway.too_long());
-    error(StatusCode::PAYLOAD_TOO_LARGE, REFUSED, &text, None)
+/// Refuses a client's message that was not read.
+pub(super) fn not_read(gateway: &McpGateway, problem: &NotRead) -> Response<Body> {
+    match problem {
+        NotRead::TooLong => {
+            gateway.note_long("a client");
+            let text = format!("the message is {}", gateway.too_long());
+            error(StatusCode::PAYLOAD_TOO_LARGE, REFUSED, &text, None)
+        }
+        NotRead::BrokeOff => empty(StatusCode::BAD_REQUEST),
+    }
 }
 
 /// The reason for which a body was not read.
@@ -108,19 +113,19 @@ impl MessageRoom {
         TakenRoom::new(self.all.clone())
     }
 
-    /// Reads a body. Returns it with the room that it takes.
+    /// Reads a body, which may not trickle if a client sends it. Returns it with the room that it takes.
     pub(super) async fn read(
         &self,
         mut body: Incoming,
-        sender: BodySender,
+        sender: Party,
     ) -> Result<(Bytes, TakenRoom), NotRead> {
         let mut room = self.begin();
         let (mut frames, mut length) = (Vec::new(), 0);
         let mut end = Instant::now() + BODY;
         loop {
             let next = match sender {
-                BodySender::Client => timeout_at(end, body.frame()).await,
-                BodySender::Server => Ok(body.frame().await),
+                Party::Client => timeout_at(end, body.frame()).await,
+                Party::Server => Ok(body.frame().await),
             };
             let Some(frame) = next.map_err(|_| NotRead::BrokeOff)? else {
                 break;
@@ -139,14 +144,6 @@ impl MessageRoom {
         }
         Ok((frames.concat().into(), room))
     }
-}
-
-/// The side that sends a body.
-#[derive(Clone, Copy)]
-pub(super) enum BodySender {
-    /// Its body may not trickle.
-    Client,
-    Server,
 }
 
 /// Time for a body, and the least number of bytes a second above which it may take longer.

@@ -1,6 +1,5 @@
 //! The stream to which each message of a server over pipes goes.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 
 use offcut::json::{Node, View};
@@ -12,17 +11,17 @@ use crate::locked::locked;
 /// Maximum number of requests that wait. Servers do not answer those that were cancelled.
 const MAX_WAITING: usize = 1024;
 
-/// The requests that clients wait for.
+/// The requests that clients wait for, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Routes(Mutex<HashMap<String, WaitingRequest>>);
+pub(super) struct Routes(Mutex<Vec<WaitingRequest>>);
 
 /// A request on its way to the server.
 #[derive(Clone, Debug)]
 pub(super) struct WaitingRequest {
     /// The stream of its answer.
     pub(super) stream: u64,
-    /// Its id as the client wrote it.
-    pub(super) id: String,
+    /// Its id as the client wrote it, and as a key.
+    pub(super) id: (String, String),
     /// Its progress token as a key.
     pub(super) token: Option<String>,
 }
@@ -37,28 +36,21 @@ pub(super) struct Route {
 }
 
 impl Routes {
-    /// Expects an answer to the request with this key. Returns the stream of the oldest request if that is
-    /// forgotten, since too many wait. Fails if one with the same id still waits.
-    pub(super) fn add(&self, key: String, waiting: WaitingRequest) -> Result<Option<u64>, ()> {
+    /// Expects an answer to a request. Returns the stream of the oldest request if that is forgotten, since too
+    /// many wait. Fails if one with the same id still waits.
+    pub(super) fn add(&self, waiting: WaitingRequest) -> Result<Option<u64>, ()> {
         let mut all = locked(&self.0);
-        if all.contains_key(&key) {
+        if all.iter().any(|one| one.id.1 == waiting.id.1) {
             return Err(());
         }
-        all.insert(key, waiting);
-        let oldest = all.iter().min_by_key(|(_, waiting)| waiting.stream);
-        let oldest = oldest.filter(|_| all.len() > MAX_WAITING);
-        let oldest = oldest.map(|(key, _)| key.clone());
-        Ok(oldest
-            .and_then(|key| all.remove(&key))
-            .map(|one| one.stream))
+        all.push(waiting);
+        let is_full = all.len() > MAX_WAITING;
+        Ok(is_full.then(|| all.remove(0).stream))
     }
 
     /// Takes all requests that wait.
     pub(super) fn take_all(&self) -> Vec<WaitingRequest> {
-        locked(&self.0)
-            .drain()
-            .map(|(_, waiting)| waiting)
-            .collect()
+        std::mem::take(&mut locked(&self.0))
     }
 
     /// The way of a line of the server; `None` if it is not a message. `is_read` tells whether a client reads
@@ -97,20 +89,22 @@ impl Routes {
 
     /// Takes the request with this key.
     fn answered(&self, key: &str) -> Option<u64> {
-        locked(&self.0).remove(key).map(|waiting| waiting.stream)
+        let mut all = locked(&self.0);
+        let nth = all.iter().position(|one| one.id.1 == key)?;
+        Some(all.remove(nth).stream)
     }
 
     fn find(&self, token: &str) -> Option<u64> {
         let all = locked(&self.0);
-        let is_its = |waiting: &&WaitingRequest| waiting.token.as_deref() == Some(token);
-        all.values().find(is_its).map(|waiting| waiting.stream)
+        let mut all = all.iter().filter(|one| one.token.as_deref() == Some(token));
+        all.next().map(|one| one.stream)
     }
 
     /// The stream for a message that names no request: that of the only request there is, else the server's
     /// own, else that of the newest request.
     fn any(&self, is_read: impl Fn(u64) -> bool) -> u64 {
         let all = locked(&self.0);
-        let open = all.values().map(|waiting| waiting.stream);
+        let open = all.iter().map(|waiting| waiting.stream);
         let open: Vec<u64> = open.filter(|stream| is_read(*stream)).collect();
         match open[..] {
             [only] => only,
@@ -124,10 +118,10 @@ impl Routes {
 mod tests {
     use super::*;
 
-    fn waiting(stream: u64) -> WaitingRequest {
+    fn waiting(key: &str, stream: u64) -> WaitingRequest {
         WaitingRequest {
             stream,
-            id: "\"mine\"".to_owned(),
+            id: ("\"mine\"".to_owned(), key.to_owned()),
             token: Some(format!("\"t{stream}")),
         }
     }
@@ -143,11 +137,11 @@ mod tests {
         let routes = Routes::default();
         let log = r#"{"jsonrpc":"2.0","method":"notifications/message"}"#;
         assert_eq!(way(&routes, log, &[]), (Some(OWN), false));
-        routes.add("1".to_owned(), waiting(1)).unwrap();
-        routes.add("1".to_owned(), waiting(9)).unwrap_err();
+        routes.add(waiting("1", 1)).unwrap();
+        routes.add(waiting("1", 9)).unwrap_err();
         assert_eq!(way(&routes, log, &[OWN, 1]), (Some(1), false));
         assert_eq!(way(&routes, log, &[OWN]), (Some(OWN), false));
-        routes.add("2".to_owned(), waiting(2)).unwrap();
+        routes.add(waiting("2", 2)).unwrap();
         assert_eq!(way(&routes, log, &[OWN, 1, 2]), (Some(OWN), false));
         let odd = r#"{"jsonrpc":"2.0","method":"x","method":"y"}"#;
         assert_eq!(way(&routes, odd, &[1, 2]), (Some(2), false));
@@ -162,7 +156,7 @@ mod tests {
     #[test]
     fn requests_that_are_never_answered_are_forgotten() {
         let routes = Routes::default();
-        let add = |stream: u64| routes.add(stream.to_string(), waiting(stream));
+        let add = |stream: u64| routes.add(waiting(&stream.to_string(), stream));
         for stream in 1..=1024 {
             assert_eq!(add(stream), Ok(None));
         }
@@ -174,7 +168,7 @@ mod tests {
     fn a_message_of_too_many_values_finds_its_stream_too() {
         let routes = Routes::default();
         for (key, stream) in [("1", 1), ("2", 2)] {
-            routes.add(key.to_owned(), waiting(stream)).unwrap();
+            routes.add(waiting(key, stream)).unwrap();
         }
         let values = "1,".repeat(1 << 20);
         let dense = |before: &str, after: &str| {

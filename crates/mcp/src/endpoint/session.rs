@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use offcut::json::{Node, View};
+use http::StatusCode;
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -11,12 +11,10 @@ use super::routes::{Route, Routes, WaitingRequest};
 use super::streams::{OWN, Reader, Streams};
 use crate::gateway::McpGateway;
 use crate::gateway::lines::{Line, Lines};
-use crate::gateway::message::{
-    INTERNAL_ERROR, MAX_ID, Message, error_text, key, on_one_line, parse,
-};
+use crate::gateway::message::{BYTE_ORDER_MARK, INTERNAL_ERROR, MAX_ID, error_text, on_one_line};
 use crate::locked::locked;
+use crate::remote::meaning::Meaning;
 
-pub(super) const ENDED: &str = "the server has ended";
 /// Number of bytes between the endpoint and the gateway's pipes.
 const PIPE: usize = 64 * 1024;
 
@@ -39,14 +37,16 @@ struct Pipe {
     is_cut: bool,
 }
 
-/// The reason for which the server did not get a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum NotAsked {
-    /// It is not a request, its id is too long, or one with the same id still waits.
-    Invalid,
-    /// The server has ended.
-    Ended,
-}
+/// The reason for which the server did not get a request: a status, JSON-RPC's code and a text.
+type NotAsked = (StatusCode, i32, &'static str);
+pub(super) const INVALID_REQUEST: i32 = -32600;
+const ENDED: &str = "the server has ended";
+const NO_SERVER: NotAsked = (StatusCode::BAD_GATEWAY, INTERNAL_ERROR, ENDED);
+const NO_NEW_REQUEST: NotAsked = (
+    StatusCode::BAD_REQUEST,
+    INVALID_REQUEST,
+    "a request with the same id still waits for its answer, or the id has over 4 KiB",
+);
 
 impl Session {
     /// A session with the pipes of the side that a gateway takes for its client.
@@ -56,7 +56,7 @@ impl Session {
         let (to_server, from_client) = duplex(PIPE);
         let (to_client, from_server) = duplex(PIPE);
         let session = Arc::new(Self {
-            streams: Arc::default(),
+            streams: Streams::new(),
             routes: Routes::default(),
             to_server: tokio::sync::Mutex::new(Some(Pipe {
                 pipe: to_server,
@@ -107,7 +107,7 @@ impl Session {
     pub(super) async fn ended(&self) {
         self.close().await;
         for waiting in self.routes.take_all() {
-            let text = error_text(INTERNAL_ERROR, ENDED, Some(&waiting.id));
+            let text = error_text(INTERNAL_ERROR, ENDED, Some(&waiting.id.0));
             self.streams.put(waiting.stream, text.as_bytes());
         }
         self.streams.end_all();
@@ -130,6 +130,7 @@ impl Session {
 
     /// Sends a message to the server. Returns false if it has ended.
     pub(super) async fn tell(&self, message: &[u8]) -> bool {
+        let message = message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message);
         let mut line: Vec<u8> = on_one_line(message.trim_ascii()).collect();
         line.push(b'\n');
         let written = async {
@@ -157,33 +158,26 @@ impl Session {
     /// # Errors
     ///
     /// A request with the same id still waits, the id is too long, or the server has ended.
-    pub(super) async fn ask(&self, message: &[u8], may_resume: bool) -> Result<Reader, NotAsked> {
-        let json = parse(message).ok_or(NotAsked::Invalid)?;
-        let is_short = |node: &Node<'_>| node.range().len() <= MAX_ID;
-        let Message::Request { id, params, .. } = Message::read(&json) else {
-            return Err(NotAsked::Invalid);
-        };
-        let id = Some(id).filter(is_short).ok_or(NotAsked::Invalid)?;
-        let meta = params.and_then(|params| params.get("_meta"));
-        let token = meta.and_then(|meta| meta.get("progressToken"));
-        let token = token.filter(is_short);
-        let stream = self.streams.open(may_resume).ok_or(NotAsked::Ended)?;
-        let waiting = WaitingRequest {
-            stream,
-            id: id.json().to_string(),
-            token: token.map(key),
-        };
-        let reader = self.streams.read(stream).ok_or(NotAsked::Ended)?;
-        let added = self.routes.add(key(id), waiting);
-        let over = added.map_or(Some(stream), |forgotten| forgotten);
-        if let Some(over) = over {
+    pub(super) async fn ask(
+        &self,
+        message: &[u8],
+        meaning: &Meaning,
+        may_resume: bool,
+    ) -> Result<Reader, NotAsked> {
+        let id = meaning.request().filter(|(id, _)| id.len() <= MAX_ID);
+        let id = id.cloned().ok_or(NO_NEW_REQUEST)?;
+        let stream = self.streams.open(may_resume).ok_or(NO_SERVER)?;
+        let reader = self.streams.read(stream).ok_or(NO_SERVER)?;
+        let token = meaning.token.clone();
+        let added = self.routes.add(WaitingRequest { stream, id, token });
+        if let Some(over) = added.unwrap_or(Some(stream)) {
             self.streams.end(over);
         }
-        added.map_err(|()| NotAsked::Invalid)?;
-        if self.tell(json.as_str().as_bytes()).await {
+        added.map_err(|()| NO_NEW_REQUEST)?;
+        if self.tell(message).await {
             Ok(reader)
         } else {
-            Err(NotAsked::Ended)
+            Err(NO_SERVER)
         }
     }
 

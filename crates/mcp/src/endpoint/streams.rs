@@ -1,6 +1,6 @@
 //! The streams of events of one session: messages of the server, kept until a client has read them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -18,44 +18,31 @@ const MAX_HELD: usize = 4 << 20;
 const MAX_ENDED: usize = 64;
 
 /// All streams of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Streams {
     state: Mutex<State>,
     /// Wakes readers, and whoever waits for room.
     changed: Notify,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    /// The server's own, and those of answers.
-    streams: HashMap<u64, Stream>,
-    last: u64,
-    /// Streams that have ended, the oldest first.
-    ended: VecDeque<u64>,
+    /// The server's own, and those of answers, in the order in which they were opened.
+    streams: BTreeMap<u64, Stream>,
+    /// Number of the next stream.
+    next: u64,
+    /// Number of streams that have ended.
+    ended: u64,
     /// Number of bytes of all events.
     held: usize,
     is_over: bool,
 }
 
-impl Default for Streams {
-    fn default() -> Self {
-        Self {
-            state: Mutex::new(State {
-                streams: HashMap::from([(OWN, Stream::default())]),
-                last: OWN,
-                ended: VecDeque::new(),
-                held: 0,
-                is_over: false,
-            }),
-            changed: Notify::new(),
-        }
-    }
-}
-
 /// The events of one answer, or those of the server's own.
 #[derive(Debug, Default)]
 struct Stream {
-    events: VecDeque<Event>,
+    /// The newest events, as they are sent.
+    events: VecDeque<Bytes>,
     /// Number of the next event.
     next: u64,
     /// Number of the first event that nobody has read.
@@ -63,17 +50,25 @@ struct Stream {
     /// The reader that counts: a newer one takes the place of an older one.
     reader: u64,
     is_read: bool,
-    is_over: bool,
+    /// Its number among the streams that have ended.
+    ended: Option<u64>,
 }
 
-#[derive(Debug)]
-struct Event {
-    number: u64,
-    /// The event as it is sent.
-    bytes: Bytes,
+impl Stream {
+    /// Number of the first event that is kept.
+    fn first(&self) -> u64 {
+        self.next - self.events.len() as u64
+    }
 }
 
 impl Streams {
+    /// The server's own stream, and none for an answer.
+    pub(super) fn new() -> Arc<Self> {
+        let streams = Self::default();
+        streams.open(false);
+        Arc::new(streams)
+    }
+
     /// Opens a stream for an answer. One that `may_resume` begins with an event without a message,
     /// after which a client can take it up again. `None` once the session is over.
     pub(super) fn open(&self, may_resume: bool) -> Option<u64> {
@@ -81,36 +76,28 @@ impl Streams {
         if state.is_over {
             return None;
         }
-        state.last += 1;
-        let nth = state.last;
+        let nth = state.next;
+        state.next += 1;
         state.streams.insert(nth, Stream::default());
         if may_resume {
-            state.put(nth, |number| {
-                format!("id: {nth}-{number}\ndata: \n\n").into()
-            });
+            state.put(nth, b"");
         }
         Some(nth)
     }
 
     /// Adds a message to a stream.
     pub(super) fn put(&self, nth: u64, message: &[u8]) {
-        let mut state = locked(&self.state);
-        state.put(nth, |number| {
-            let mut text = format!("id: {nth}-{number}\ndata: ").into_bytes();
-            text.extend(on_one_line(message.trim_ascii_end()));
-            text.extend_from_slice(b"\n\n");
-            text.into()
-        });
-        drop(state);
+        locked(&self.state).put(nth, message);
         self.changed.notify_waiters();
     }
 
     /// Ends a stream: its reader has the answer.
     pub(super) fn end(&self, nth: u64) {
         let mut state = locked(&self.state);
+        state.ended += 1;
+        let ended = state.ended;
         if let Some(stream) = state.streams.get_mut(&nth) {
-            stream.is_over = true;
-            state.ended.push_back(nth);
+            stream.ended.get_or_insert(ended);
         }
         state.forget();
         drop(state);
@@ -122,7 +109,7 @@ impl Streams {
         let mut state = locked(&self.state);
         state.is_over = true;
         for stream in state.streams.values_mut() {
-            stream.is_over = true;
+            stream.ended.get_or_insert(0);
         }
         drop(state);
         self.changed.notify_waiters();
@@ -173,10 +160,10 @@ impl Streams {
         let (nth, number): (u64, u64) = (nth.parse().ok()?, number.parse().ok()?);
         let mut state = locked(&self.state);
         let stream = state.streams.get_mut(&nth)?;
-        let is_kept = |event: &Event| event.number <= number + 1;
-        let is_whole =
-            number.checked_add(1)? == stream.next || stream.events.front().is_some_and(is_kept);
-        (is_whole && number < stream.next).then(|| self.reader(nth, stream, number + 1))
+        let at = number.checked_add(1)?;
+        (stream.first()..=stream.next)
+            .contains(&at)
+            .then(|| self.reader(nth, stream, at))
     }
 
     fn reader(self: &Arc<Self>, nth: u64, stream: &mut Stream, at: u64) -> Reader {
@@ -194,42 +181,47 @@ impl Streams {
 }
 
 impl State {
-    fn put(&mut self, nth: u64, event: impl FnOnce(u64) -> Bytes) {
-        let Some(stream) = self.streams.get_mut(&nth).filter(|stream| !stream.is_over) else {
+    fn put(&mut self, nth: u64, message: &[u8]) {
+        let Some(stream) = self
+            .streams
+            .get_mut(&nth)
+            .filter(|stream| stream.ended.is_none())
+        else {
             return;
         };
-        let number = stream.next;
-        let bytes = event(number);
+        let mut event = format!("id: {nth}-{}\ndata: ", stream.next).into_bytes();
+        event.extend(on_one_line(message.trim_ascii_end()));
+        event.extend_from_slice(b"\n\n");
         stream.next += 1;
-        self.held += bytes.len();
-        stream.events.push_back(Event { number, bytes });
+        self.held += event.len();
+        stream.events.push_back(event.into());
     }
 
     /// Drops what is too much: first what clients have been sent, then what no client comes for.
     fn forget(&mut self) {
         for is_unread_too in [false, true] {
-            while self.ended.len() > MAX_ENDED || self.held > MAX_HELD {
-                let is_unread_too = is_unread_too && self.held > MAX_HELD;
-                let is_done = |nth: &u64| {
-                    let stream = self.streams.get(nth);
-                    stream.is_none_or(|one| one.unread == one.next || is_unread_too && !one.is_read)
+            loop {
+                let is_full = self.held > MAX_HELD;
+                let is_done = |one: &Stream| {
+                    one.unread == one.next || is_unread_too && is_full && !one.is_read
                 };
-                let Some(at) = self.ended.iter().position(is_done) else {
+                let ended = || self.streams.iter().filter(|(_, one)| one.ended.is_some());
+                let is_much = is_full || ended().count() > MAX_ENDED;
+                let gone = ended().filter(|(_, one)| is_much && is_done(one));
+                let gone = gone.min_by_key(|(_, one)| one.ended);
+                let gone = gone.map(|(nth, _)| *nth);
+                let Some(gone) = gone.and_then(|nth| self.streams.remove(&nth)) else {
                     break;
                 };
-                let gone = self.ended.remove(at);
-                let gone = gone.and_then(|nth| self.streams.remove(&nth));
-                let events = gone.iter().flat_map(|gone| &gone.events);
-                self.held -= events.map(|event| event.bytes.len()).sum::<usize>();
+                self.held -= gone.events.iter().map(Bytes::len).sum::<usize>();
             }
             for stream in self.streams.values_mut() {
                 while self.held > MAX_HELD
-                    && let Some(event) = stream.events.front()
-                    && (event.number < stream.unread || is_unread_too && !stream.is_read)
+                    && (stream.first() < stream.unread || is_unread_too && !stream.is_read)
+                    && let Some(event) = stream.events.pop_front()
                 {
-                    self.held -= event.bytes.len();
-                    stream.unread = stream.unread.max(event.number + 1);
-                    stream.events.pop_front();
+                    self.held -= event.len();
+                    stream.unread = stream.unread.max(stream.first());
                 }
             }
         }
@@ -258,18 +250,16 @@ impl Reader {
                 if stream.reader != self.turn {
                     return None;
                 }
-                // Numbers follow each other.
-                let first = stream.events.front().map_or(0, |event| event.number);
-                let skipped = usize::try_from(self.at.saturating_sub(first)).unwrap_or(usize::MAX);
-                if let Some(event) = stream.events.get(skipped) {
-                    let bytes = event.bytes.clone();
-                    self.at = event.number + 1;
+                let at = self.at.max(stream.first());
+                let event = usize::try_from(at - stream.first());
+                if let Some(event) = stream.events.get(event.unwrap_or(usize::MAX)).cloned() {
+                    self.at = at + 1;
                     stream.unread = stream.unread.max(self.at);
                     drop(state);
                     streams.changed.notify_waiters();
-                    return Some(bytes);
+                    return Some(event);
                 }
-                if stream.is_over {
+                if stream.ended.is_some() {
                     return None;
                 }
             }
@@ -298,9 +288,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_stream_that_has_just_ended_can_be_resumed() {
+        let streams = Streams::new();
+        let long = streams.open(true).unwrap();
+        for _ in 0..MAX_ENDED {
+            let nth = streams.open(false).unwrap();
+            streams.end(nth);
+        }
+        streams.put(long, b"{}");
+        let mut reader = streams.read(long).unwrap();
+        while reader.next().now_or_never().is_some() {}
+        drop(reader);
+        streams.end(long);
+        assert!(streams.resume(&format!("{long}-0")).is_some());
+    }
+
+    #[test]
     fn a_session_holds_little_that_its_client_has_not_read() {
         let message = [b"{", &*vec![b' '; 3 << 20], b"}"].concat();
-        let streams = Arc::new(Streams::default());
+        let streams = Streams::new();
         let held = || locked(&streams.state).held;
         let mut reader = streams.read(OWN).unwrap();
         assert!(reader.next().now_or_never().is_none(), "nothing is there");

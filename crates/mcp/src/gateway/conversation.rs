@@ -7,16 +7,15 @@ use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, ToolCall};
 use serde_json::json;
 
-use super::asked::ReaderCall;
+use super::asked::{ReaderCall, listed};
 use super::known::{KnownServer, reader};
 use super::message::{
-    INTERNAL_ERROR, MAX_ID, Message, error_text, kept, key, may_be_dense, outline, own_id, parse,
-    task,
+    INTERNAL_ERROR, MAX_ID, Message, Party, REVISION, error_text, kept, key, may_be_dense, outline,
+    own_id, parse, task,
 };
 use super::settings::McpGateway;
 use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
-use crate::answer;
 use crate::error::ReduceError;
 use crate::locked::locked;
 use crate::result::reduce_and_report;
@@ -27,19 +26,12 @@ use crate::result::reduce_and_report;
 /// [`from_client`](Self::from_client) and each of the server in [`from_server`](Self::from_server),
 /// in the order in which they come.
 pub struct Conversation {
-    gateway: Arc<McpGateway>,
+    /// The gateway whose settings hold.
+    pub(crate) gateway: Arc<McpGateway>,
     server: Arc<Mutex<KnownServer>>,
     requests: Mutex<WaitingRequests>,
     /// Makes the beginnings of names under which results are stored, if nobody is to guess them.
     random_name: Option<fn() -> Option<String>>,
-}
-
-/// The error in place of a message over the maximum: for the sender of a request, or for the one whose request it
-/// answers.
-#[derive(Debug)]
-pub(super) enum Undelivered {
-    ForClient(String),
-    ForServer(String),
 }
 
 /// The destination of a client's message.
@@ -193,7 +185,13 @@ impl Conversation {
         if reader(&reduction) == Some(name) {
             locked(&self.requests).push(key(id), Waiting::Answered);
             let call = call(arguments);
-            return FromClient::Answer(Box::new(ReaderCall::new(id, meta, call, reduction)));
+            return FromClient::Answer(Box::new(ReaderCall {
+                id: id.json().to_string(),
+                key: key(id),
+                call,
+                is_without_session: meta.is_some_and(|meta| meta.has(REVISION)),
+                reduction,
+            }));
         }
         if !reduction.truncates(name) {
             return pass();
@@ -224,7 +222,7 @@ impl Conversation {
     /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
     pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
         let answer = asked.answer().await;
-        locked(&self.requests).own(asked.key())?;
+        locked(&self.requests).own(&asked.key)?;
         Some(answer)
     }
 
@@ -299,55 +297,33 @@ impl Conversation {
         locked(&self.requests).cancelled(key).is_some()
     }
 
-    /// Gives up a message of the client that is over the maximum. Returns an error for who waits, if it names
-    /// its id at one of its ends.
-    pub(super) fn refuse(&self, message: &[u8]) -> Option<Undelivered> {
-        self.gateway.note_long("the client");
-        let json = outline(message)?;
-        let [id, method] = Node::root(&json).pick(["id", "method"]);
-        let error = self.too_long(id?);
-        Some(match method {
-            Some(_) => Undelivered::ForClient(error),
-            None => Undelivered::ForServer(error),
-        })
-    }
-
-    /// Gives up a message of the server that is over the maximum. Returns an error for who waits, if it names
-    /// its id at one of its ends.
-    pub(super) fn give_up(&self, message: &[u8]) -> Option<Undelivered> {
+    /// Gives up a message that is over the maximum. Returns an error and who gets it: the sender of a request, or the one
+    /// whose request it answers. `None` if nobody waits, or it does not name its id at one of its ends.
+    pub(super) fn give_up(&self, message: &[u8], sender: Party) -> Option<(Party, String)> {
         let beginning = message.trim_ascii_start();
-        if !beginning.starts_with(b"{") && !beginning.starts_with(b"[{") {
+        let is_message = beginning.starts_with(b"{") || beginning.starts_with(b"[{");
+        if sender == Party::Server && !is_message {
             self.gateway.note_other(message);
             return None;
         }
-        self.gateway.note_long("the server");
+        self.gateway.note_long(match sender {
+            Party::Client => "the client",
+            Party::Server => "the server",
+        });
         let json = outline(message)?;
         let [id, method] = Node::root(&json).pick(["id", "method"]);
         let id = id?;
-        if method.is_some() {
-            return Some(Undelivered::ForServer(self.too_long(id)));
-        }
-        match locked(&self.requests).answered(&key(id))? {
-            Waiting::OwnList(_) => None,
-            _ => Some(Undelivered::ForClient(self.too_long(id))),
-        }
-    }
-
-    fn too_long(&self, id: Node<'_>) -> String {
-        let id = id.json().to_string();
+        let waits = match (sender, method) {
+            (Party::Client, Some(_)) => Party::Client,
+            (Party::Client, None) | (Party::Server, Some(_)) => Party::Server,
+            (Party::Server, None) => match locked(&self.requests).answered(&key(id))? {
+                Waiting::OwnList(_) => return None,
+                _ => Party::Client,
+            },
+        };
         let problem = format!("the message is {}", self.gateway.too_long());
-        error_text(INTERNAL_ERROR, &problem, Some(&id))
-    }
-
-    /// Maximum length in bytes of a message that is read.
-    pub(super) fn max_message(&self) -> usize {
-        self.gateway.max_message
-    }
-
-    /// The gateway whose settings hold.
-    #[cfg(feature = "http")]
-    pub(crate) fn gateway(&self) -> &Arc<McpGateway> {
-        &self.gateway
+        let id = id.json().to_string();
+        Some((waits, error_text(INTERNAL_ERROR, &problem, Some(&id))))
     }
 
     fn note(&self, call: &ToolCall, problem: &str) {
@@ -361,7 +337,7 @@ impl Conversation {
         server.learn(&page, &self.gateway);
         let is_last = page.next().is_none();
         let reader = server.reader_for_page(is_first, is_last);
-        let reader = reader.map(|reduction| answer::listed(&reduction.read_file_tool()));
+        let reader = reader.map(|reduction| listed(&reduction.read_file_tool()));
         Some(page.shown(&self.gateway.dropped, reader.as_ref()))
     }
 

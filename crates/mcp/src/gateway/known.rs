@@ -1,12 +1,14 @@
 //! The server as far as it is known: its tools, its tasks, and the reader's name among its tools.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
+use offcut::json::View;
 use offcut::{ToolCall, ToolReduction};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::message::MAX_ID;
 use super::settings::McpGateway;
-use super::tools::{ListedTools, Page};
+use super::tools::Page;
 use crate::schema::OutputSchema;
 
 /// The reader's name where the server has a tool of the name that was set.
@@ -19,7 +21,9 @@ const MAX_TASKS: usize = 1024;
 pub(super) struct KnownServer {
     /// `None` if there is no name for the reader, so that nothing may be shortened.
     pub(super) reduction: Option<ToolReduction>,
-    tools: ListedTools,
+    /// Schemas of the tools that the server has listed, each with the room for its bytes and those of the name. Where
+    /// there is none, results of further tools count as those of tools that are not known.
+    tools: HashMap<String, (OwnedSemaphorePermit, OutputSchema)>,
     /// The name under which the client was last shown the reader.
     shown: Option<String>,
     /// True once somebody has asked for the list of tools.
@@ -38,7 +42,7 @@ impl KnownServer {
         });
         Self {
             reduction,
-            tools: ListedTools::new(gateway.room_for_tools.clone()),
+            tools: HashMap::new(),
             shown: None,
             is_list_asked_for: false,
             tasks: VecDeque::new(),
@@ -47,7 +51,8 @@ impl KnownServer {
 
     /// The schema of a tool's structured results.
     pub(super) fn schema(&self, tool: &str) -> OutputSchema {
-        self.tools.schema(tool)
+        let found = self.tools.get(tool);
+        found.map(|(_, schema)| schema.clone()).unwrap_or_default()
     }
 
     /// Notes that the list of tools is asked for. Returns true the first time.
@@ -89,12 +94,32 @@ impl KnownServer {
 
     /// Learns the tools of a page, and gives the reader another name if one of them has its name.
     pub(super) fn learn(&mut self, page: &Page, gateway: &McpGateway) {
-        self.tools.learn(page, &gateway.dropped);
+        for tool in page.tools() {
+            let [name, schema] = tool.pick(["name", "outputSchema"]);
+            let Some(name) = name.and_then(View::as_str) else {
+                continue;
+            };
+            let length = name.len() + schema.map_or(0, |schema| schema.range().len());
+            self.tools.remove(name);
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let room = gateway.room_for_tools.clone();
+            let Ok(room) = room.try_acquire_many_owned(length) else {
+                continue;
+            };
+            let schema = match schema {
+                Some(schema) if !gateway.dropped.contains(name) => {
+                    let schema = schema.json().to_value();
+                    schema.map_or(OutputSchema::Unknown, |schema| OutputSchema::new(&schema))
+                }
+                _ => OutputSchema::None,
+            };
+            self.tools.insert(name.to_owned(), (room, schema));
+        }
         let taken = self
             .reduction
             .as_ref()
             .and_then(reader)
-            .filter(|name| self.tools.has(name) || page.has(name));
+            .filter(|name| self.tools.contains_key(*name) || page.has(name));
         let Some(taken) = taken.map(str::to_owned) else {
             return;
         };
@@ -102,7 +127,9 @@ impl KnownServer {
             1 => OTHER_NAME.to_owned(),
             _ => format!("{OTHER_NAME}_{nth}"),
         });
-        let free = names.into_iter().find(|name| !self.tools.has(name));
+        let free = names
+            .into_iter()
+            .find(|name| !self.tools.contains_key(name));
         let reduction = self.reduction.as_ref().zip(free);
         self.reduction =
             reduction.and_then(|(reduction, name)| reduction.with_reader(Some(&name)).ok());

@@ -101,13 +101,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     /// Gives its bytes in pieces of the given lengths.
-    pub(crate) struct InPieces(pub(crate) Vec<u8>, pub(crate) Vec<usize>);
+    struct InPieces(Vec<u8>, Vec<usize>);
 
     impl AsyncRead for InPieces {
         fn poll_read(

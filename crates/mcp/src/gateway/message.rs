@@ -14,6 +14,13 @@ pub(crate) const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The beginning of all such keys.
 const PROTOCOL: &str = "io.modelcontextprotocol/";
 
+/// One of the two who send messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Party {
+    Client,
+    Server,
+}
+
 /// A message, as far as it is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message<'m> {

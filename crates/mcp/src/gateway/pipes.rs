@@ -1,21 +1,21 @@
 //! A conversation over pipes, a message a line.
 
 use std::borrow::Cow;
-use std::future::{pending, ready};
+use std::future::ready;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::try_join;
+use futures_util::future::{BoxFuture, FutureExt, try_join};
 use futures_util::stream::{self, TryStreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use super::asked::ReaderCall;
-use super::conversation::{Conversation, FromClient, FromServer, Undelivered};
+use super::conversation::{Conversation, FromClient, FromServer};
 use super::lines::{Line, Lines};
+use super::message::Party;
 
 /// Time for the answers that a client may still want after its last message.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ pub(crate) async fn run_for(
     server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
 ) -> io::Result<()> {
     let to_client = Mutex::new(BufWriter::with_capacity(BATCH, client.1));
-    let end = BothEnds::default();
+    let end = ClientEnd::default();
     let (own, requests) = mpsc::unbounded_channel();
     let (asked, to_answer) = mpsc::unbounded_channel();
     let passed_up = async {
@@ -62,15 +62,13 @@ pub(crate) async fn run_for(
         Ok(())
     };
     // A server that does not read until the client has read must not keep the client's answers waiting.
-    let up = try_join(passed_up, answer(conversation, &to_client, to_answer));
+    let up = try_join(passed_up, answer(&to_client, to_answer));
     let down = pass_down(conversation, server.0, &to_client, own, &end);
     tokio::pin!(up, down);
     tokio::select! {
         biased;
         passed = &mut down => {
             passed?;
-            end.is_server_over.store(true, Ordering::Relaxed);
-            end.changed.notify_one();
             // The client has sent its last message, and may still wait for the reader.
             if end.is_client_over.load(Ordering::Relaxed) { up.await?; }
             Ok(())
@@ -82,13 +80,15 @@ pub(crate) async fn run_for(
     }
 }
 
-/// The end of both sides.
+/// An answer to a message that the server does not see; `None` if nobody waits for it any more.
+type Answer<'c> = BoxFuture<'c, Option<String>>;
+
+/// The end of the client's messages.
 #[derive(Debug, Default)]
-struct BothEnds {
+struct ClientEnd {
     is_client_over: AtomicBool,
-    is_server_over: AtomicBool,
     /// Wakes the one who waits for the server's last answers.
-    changed: Notify,
+    answered: Notify,
 }
 
 /// Passes the client's messages to the server, and those that it does not see to `to_answer`.
@@ -96,37 +96,32 @@ struct BothEnds {
 /// # Errors
 ///
 /// The server no longer reads.
-async fn pass_up(
-    conversation: &Conversation,
+async fn pass_up<'c>(
+    conversation: &'c Conversation,
     client: impl AsyncRead + Unpin,
     server: impl AsyncWrite + Unpin,
-    to_answer: mpsc::UnboundedSender<ToAnswer>,
+    to_answer: mpsc::UnboundedSender<Answer<'c>>,
     mut requests: mpsc::UnboundedReceiver<String>,
-    (end, last_answers): (&BothEnds, Duration),
+    (end, last_answers): (&ClientEnd, Duration),
 ) -> io::Result<()> {
-    let mut lines = Lines::new(client, conversation.max_message());
+    let mut lines = Lines::new(client, conversation.gateway.max_message);
     let mut server = BufWriter::with_capacity(BATCH, server);
     // The time until which the server's end stays open, once the client has sent its last message.
     let mut until = None;
     loop {
-        if until.is_some()
-            && (end.is_server_over.load(Ordering::Relaxed) || !conversation.is_waiting())
-        {
+        if until.is_some() && !conversation.is_waiting() {
             return Ok(());
         }
         let line = tokio::select! {
-            Some(own) = requests.recv() => {
+            own = requests.recv() => {
+                // The server is over.
+                let Some(own) = own else { return Ok(()) };
                 write_line(&mut server, &own).await?;
                 server.flush().await?;
                 continue;
             }
-            () = end.changed.notified(), if until.is_some() => continue,
-            () = async {
-                match until {
-                    Some(until) => sleep_until(until).await,
-                    None => pending().await,
-                }
-            } => return Ok(()),
+            () = end.answered.notified(), if until.is_some() => continue,
+            () = async { sleep_until(until.unwrap_or_else(Instant::now)).await }, if until.is_some() => return Ok(()),
             line = lines.next(), if until.is_none() => line,
         };
         // A client whose end can't be read has gone.
@@ -144,12 +139,12 @@ async fn pass_up(
                     server.write_all(line).await?;
                 }
                 // Once answers can't be written, all ends.
-                FromClient::Answer(asked) => _ = to_answer.send(ToAnswer::Asked(asked)),
+                FromClient::Answer(asked) => _ = to_answer.send(conversation.answer(asked).boxed()),
                 FromClient::Drop => {}
             },
-            Line::TooLong(line) => match conversation.refuse(line) {
-                Some(Undelivered::ForClient(error)) => _ = to_answer.send(ToAnswer::Refused(error)),
-                Some(Undelivered::ForServer(error)) => write_line(&mut server, &error).await?,
+            Line::TooLong(line) => match conversation.give_up(line, Party::Client) {
+                Some((Party::Client, error)) => _ = to_answer.send(ready(Some(error)).boxed()),
+                Some((Party::Server, error)) => write_line(&mut server, &error).await?,
                 None => {}
             },
         }
@@ -159,27 +154,14 @@ async fn pass_up(
     }
 }
 
-/// A message of the client that the server does not see.
-enum ToAnswer {
-    /// A call of the reader.
-    Asked(Box<ReaderCall>),
-    /// One that is refused with this error.
-    Refused(String),
-}
-
-/// Answers messages that the server does not see, several at once.
+/// Sends answers to messages that the server does not see, several at once.
 async fn answer(
-    conversation: &Conversation,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
-    mut asked: mpsc::UnboundedReceiver<ToAnswer>,
+    mut answers: mpsc::UnboundedReceiver<Answer<'_>>,
 ) -> io::Result<()> {
-    let asked = stream::poll_fn(|context| asked.poll_recv(context).map(|asked| asked.map(Ok)));
-    let answered = asked.try_for_each_concurrent(None, async |asked| {
-        let answer = match asked {
-            ToAnswer::Asked(asked) => conversation.answer(asked).await,
-            ToAnswer::Refused(error) => Some(error),
-        };
-        if let Some(answer) = answer {
+    let answers = stream::poll_fn(|context| answers.poll_recv(context).map(|next| next.map(Ok)));
+    let answered = answers.try_for_each_concurrent(None, async |answer| {
+        if let Some(answer) = answer.await {
             let mut client = to_client.lock().await;
             write_line(&mut *client, &answer).await?;
             client.flush().await?;
@@ -195,19 +177,14 @@ async fn pass_down(
     server: impl AsyncRead + Unpin,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
     own: mpsc::UnboundedSender<String>,
-    end: &BothEnds,
+    end: &ClientEnd,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(server, conversation.max_message());
+    let mut lines = Lines::new(server, conversation.gateway.max_message);
     while let Some(line) = lines.next().await? {
         let shown = match line {
             Line::Whole(line) => {
                 let mut decided = pin!(conversation.from_server(line));
-                let at_once = tokio::select! {
-                    biased;
-                    decided = &mut decided => Some(decided),
-                    () = ready(()) => None,
-                };
-                let decided = match at_once {
+                let decided = match decided.as_mut().now_or_never() {
                     Some(decided) => decided,
                     None => {
                         // The messages before it do not wait for it.
@@ -225,9 +202,9 @@ async fn pass_down(
                     }
                 }
             }
-            Line::TooLong(line) => match conversation.give_up(line) {
-                Some(Undelivered::ForClient(error)) => Cow::Owned((error + "\n").into_bytes()),
-                Some(Undelivered::ForServer(error)) => {
+            Line::TooLong(line) => match conversation.give_up(line, Party::Server) {
+                Some((Party::Client, error)) => Cow::Owned((error + "\n").into_bytes()),
+                Some((Party::Server, error)) => {
                     _ = own.send(error);
                     Cow::default()
                 }
@@ -240,7 +217,7 @@ async fn pass_down(
         if !lines.has_next() {
             client.flush().await?;
         }
-        end.changed.notify_one();
+        end.answered.notify_one();
     }
     Ok(())
 }

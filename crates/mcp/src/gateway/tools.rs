@@ -1,67 +1,9 @@
-//! The list of tools: schemas are kept, and the reader is added.
+//! Pages of the list of tools.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use offcut::json::{Edit, JsonText, New, Node, Step, View, put_into_text};
+use offcut::json::{Edit, JsonText, ListItem, New, Node, Step, View, put_into_text};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::schema::OutputSchema;
-
-/// Names and schemas of the tools that the server has listed.
-#[derive(Debug)]
-pub(super) struct ListedTools {
-    /// Schemas, each with the room for its bytes and those of the name.
-    by_name: HashMap<String, (OwnedSemaphorePermit, OutputSchema)>,
-    /// Room for those of all clients. Where there is none, results of further tools count as those of tools that
-    /// are not known.
-    room: Arc<Semaphore>,
-}
-
-impl ListedTools {
-    pub(super) fn new(room: Arc<Semaphore>) -> Self {
-        Self {
-            by_name: HashMap::new(),
-            room,
-        }
-    }
-
-    /// Returns true if the server has listed a tool of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
-    }
-
-    /// The schema of a tool's structured results.
-    pub(super) fn schema(&self, name: &str) -> OutputSchema {
-        let found = self.by_name.get(name);
-        found.map(|(_, schema)| schema.clone()).unwrap_or_default()
-    }
-
-    /// Learns the tools of a page. Schemas of tools in `dropped` do not count.
-    pub(super) fn learn(&mut self, page: &Page, dropped: &HashSet<String>) {
-        for tool in page.tools() {
-            let [name, schema] = tool.pick(["name", "outputSchema"]);
-            let Some(name) = name.and_then(View::as_str) else {
-                continue;
-            };
-            let length = name.len() + schema.map_or(0, |schema| schema.range().len());
-            self.by_name.remove(name);
-            let length = u32::try_from(length).unwrap_or(u32::MAX);
-            let Ok(room) = self.room.clone().try_acquire_many_owned(length) else {
-                continue;
-            };
-            let schema = match schema {
-                Some(schema) if !dropped.contains(name) => {
-                    let schema = schema.json().to_value();
-                    schema.map_or(OutputSchema::Unknown, |schema| OutputSchema::new(&schema))
-                }
-                _ => OutputSchema::None,
-            };
-            self.by_name.insert(name.to_owned(), (room, schema));
-        }
-    }
-}
 
 /// The result of `tools/list`.
 #[derive(Debug)]
@@ -79,7 +21,7 @@ impl Page {
         self.tools().any(|tool| tool.text("name") == name)
     }
 
-    fn tools(&self) -> impl Iterator<Item = Node<'_>> {
+    pub(super) fn tools(&self) -> impl Iterator<Item = Node<'_>> {
         let tools = Node::root(&self.0).get("tools");
         tools.into_iter().flat_map(Node::items)
     }
@@ -109,14 +51,10 @@ impl Page {
         if let Some(reader) = reader {
             put_into_text(&mut self.0, |root| {
                 let tools = root.get("tools")?;
-                let comma = if tools.items().next().is_some() {
-                    ","
-                } else {
-                    ""
-                };
-                let spelled = tools.json().to_string();
-                let list = format!("{}{comma}{reader}]", spelled.strip_suffix(']')?.trim_end());
-                Some(vec![Edit::set(Vec::new(), "tools", New::Text(list))])
+                let kept = tools.items().map(|tool| ListItem::Kept(tool.json()));
+                let reader = ListItem::New(reader.clone(), Vec::new());
+                let list = New::List(kept.chain([reader]).collect());
+                Some(vec![Edit::set(Vec::new(), "tools", list)])
             });
         }
         self.0.into_string()

@@ -1,6 +1,6 @@
 //! Requests that wait for their answers.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 
 use offcut::ToolCall;
 
@@ -41,67 +41,49 @@ pub(super) struct OwnList {
 /// passes as it is.
 const MAX_WAITING: usize = 1024;
 
-/// Requests by their ids. A client may use an id again; its answers come in the order of requests.
+/// Requests with the keys of their ids, the oldest first. A client may use an id again; its answers come in the order of
+/// requests.
 #[derive(Debug, Default)]
-pub(super) struct WaitingRequests {
-    by_id: HashMap<String, VecDeque<(u64, Waiting)>>,
-    /// Number of the next request.
-    next: u64,
-    count: usize,
-}
+pub(super) struct WaitingRequests(Vec<(String, Waiting)>);
 
 impl WaitingRequests {
     pub(super) fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        self.0.is_empty()
     }
 
     /// Returns true if the client waits for an answer of the server.
     pub(super) fn has_open(&self) -> bool {
-        let mut all = self.by_id.values().flatten();
-        all.any(|(_, request)| request.is_clients())
+        self.0.iter().any(|(_, request)| request.is_clients())
     }
 
     pub(super) fn push(&mut self, key: String, request: Waiting) {
-        if self.count >= MAX_WAITING {
-            let all = self.by_id.iter().filter_map(|(key, all)| {
-                let (nth, _) = all.iter().find(|(_, request)| request.is_clients())?;
-                Some((*nth, key))
-            });
-            if let Some((_, oldest)) = all.min() {
-                let oldest = oldest.clone();
-                self.take(&oldest, Waiting::is_clients);
-            }
+        if self.0.len() >= MAX_WAITING {
+            self.take(|_, request| request.is_clients());
         }
-        self.next += 1;
-        self.count += 1;
-        let all = self.by_id.entry(key).or_default();
-        all.push_back((self.next, request));
+        self.0.push((key, request));
     }
 
     /// Takes the oldest request with this id that the server has seen.
     pub(super) fn answered(&mut self, key: &str) -> Option<Waiting> {
-        self.take(key, |request| !matches!(request, Waiting::Answered))
+        self.take(|own, request| own == key && !matches!(request, Waiting::Answered))
     }
 
     /// Takes the request with this id that the gateway has answered. `None` if it has been cancelled.
     pub(super) fn own(&mut self, key: &str) -> Option<Waiting> {
-        self.take(key, |request| matches!(request, Waiting::Answered))
+        self.take(|own, request| own == key && matches!(request, Waiting::Answered))
     }
 
     /// Takes a request that its client has cancelled.
     pub(super) fn cancelled(&mut self, key: &str) -> Option<Waiting> {
-        self.take(key, |_| true)
+        self.take(|own, _| own == key)
     }
 
-    fn take(&mut self, key: &str, is_meant: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
-        let all = self.by_id.get_mut(key)?;
-        let nth = all.iter().position(|(_, request)| is_meant(request));
-        let taken = nth.and_then(|nth| all.remove(nth));
-        if all.is_empty() {
-            self.by_id.remove(key);
-        }
-        self.count -= usize::from(taken.is_some());
-        taken.map(|(_, request)| request)
+    fn take(&mut self, is_meant: impl Fn(&str, &Waiting) -> bool) -> Option<Waiting> {
+        let nth = self
+            .0
+            .iter()
+            .position(|(key, request)| is_meant(key, request))?;
+        Some(self.0.remove(nth).1)
     }
 }
 
@@ -117,7 +99,7 @@ mod tests {
             // Also of one id.
             waiting.push((nth % 700).to_string(), Waiting::List { is_first: true });
         }
-        assert_eq!(waiting.count, MAX_WAITING);
+        assert_eq!(waiting.0.len(), MAX_WAITING);
         assert!(waiting.own("own").is_some(), "it is being answered");
         let mut left = 0;
         for nth in 0..700 {
@@ -125,7 +107,7 @@ mod tests {
                 left += 1;
             }
         }
-        assert_eq!((left, waiting.count), (MAX_WAITING - 1, 0));
+        assert_eq!(left, MAX_WAITING - 1);
         assert!(!waiting.has_open() && waiting.is_empty());
     }
 }

@@ -1,22 +1,17 @@
 //! Server-sent events as they came, and their messages, which can be replaced.
 
-use std::io;
-
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use bytes::Bytes;
+use futures_util::{TryStream, TryStreamExt as _};
 
 use super::room::TakenRoom;
 use crate::gateway::message::{BYTE_ORDER_MARK, on_one_line};
 
-/// Number of bytes that are read at once.
-const CHUNK: usize = 64 * 1024;
-
 /// Reads a stream of events, byte for byte.
 #[derive(Debug)]
-pub struct Events<R> {
-    reader: R,
-    /// The bytes that were read last, and the number of those that are done.
-    chunk: Vec<u8>,
-    done: usize,
+pub struct Events<S> {
+    stream: S,
+    /// The rest of the bytes that were read last.
+    chunk: Bytes,
     max: usize,
     /// The room that the event takes; `None` if it is not bounded.
     room: Option<TakenRoom>,
@@ -50,26 +45,18 @@ const BEGINNING: usize = 512;
 
 fn may_answer(event: &[u8]) -> bool {
     let beginning = &event[..event.len().min(BEGINNING)];
-    let names: [(&str, bool); 4] = [
-        ("\"method\"", false),
-        ("\"params\"", false),
-        ("\"result\"", true),
-        ("\"error\"", true),
-    ];
-    let found = names.into_iter().filter_map(|(name, may_answer)| {
-        let at = memchr::memmem::find(beginning, name.as_bytes())?;
-        Some((at, may_answer))
-    });
-    found.min().is_none_or(|(_, may_answer)| may_answer)
+    let find = |name: &str| memchr::memmem::find(beginning, name.as_bytes());
+    let at = |one, other| find(one).into_iter().chain(find(other)).min();
+    at("\"method\"", "\"params\"")
+        .is_none_or(|request| at("\"result\"", "\"error\"").is_some_and(|answer| answer < request))
 }
 
-impl<R: AsyncRead + Unpin> Events<R> {
-    /// The events of `reader`. One with more than `max` bytes is dropped.
-    pub fn new(reader: R, max: usize) -> Self {
+impl<S: TryStream<Ok = Bytes> + Unpin> Events<S> {
+    /// The events of `stream`. One with more than `max` bytes is dropped.
+    pub fn new(stream: S, max: usize) -> Self {
         Self {
-            reader,
-            chunk: Vec::with_capacity(CHUNK),
-            done: 0,
+            stream,
+            chunk: Bytes::new(),
             max,
             room: None,
             event: Vec::new(),
@@ -90,21 +77,20 @@ impl<R: AsyncRead + Unpin> Events<R> {
     /// # Errors
     ///
     /// The stream can't be read.
-    pub async fn next(&mut self) -> io::Result<Option<StreamChunk>> {
+    pub async fn next(&mut self) -> Result<Option<StreamChunk>, S::Error> {
         if let Some(room) = &mut self.room {
             room.clear();
         }
         loop {
-            if self.done == self.chunk.len() {
-                self.chunk.clear();
-                self.done = 0;
-                if self.reader.read_buf(&mut self.chunk).await? == 0 {
+            while self.chunk.is_empty() {
+                let Some(chunk) = self.stream.try_next().await? else {
                     let rest = std::mem::take(&mut self.event);
                     return Ok((!rest.is_empty()).then_some(StreamChunk::Rest(rest)));
-                }
+                };
+                self.chunk = chunk;
             }
-            let line = lines(&self.chunk[self.done..]).next().unwrap_or_default();
-            self.done += line.len();
+            let length = lines(&self.chunk).next().map_or(0, <[u8]>::len);
+            let line = &self.chunk.split_to(length)[..];
             let is_feed = self.is_after_return && line == b"\n";
             let is_alone = is_feed && self.event.is_empty();
             let is_end = !self.is_in_line && !is_feed && text(line) == Some(b"");
@@ -134,7 +120,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
 
     /// The next message; `None` at the end.
     pub(crate) async fn next_message(&mut self) -> Option<Vec<u8>> {
-        while let Ok(Some(chunk)) = self.next().await {
+        while let Some(chunk) = self.next().await.ok()? {
             if let StreamChunk::Event(event) = chunk
                 && let Some(message) = message(&event)
             {
@@ -152,7 +138,7 @@ pub fn message(event: &[u8]) -> Option<Vec<u8>> {
     let mut is_other = false;
     for line in lines(event) {
         match field(text(line).unwrap_or(line)) {
-            (b"event", value) => is_other = !is_message_type(value),
+            (b"event", value) => is_other = !matches!(value, b"" | b"message"),
             (b"data", value) => match &mut message {
                 Some(message) => {
                     message.push(b'\n');
@@ -164,10 +150,6 @@ pub fn message(event: &[u8]) -> Option<Vec<u8>> {
         }
     }
     message.filter(|message| !message.is_empty() && !is_other)
-}
-
-fn is_message_type(value: &[u8]) -> bool {
-    matches!(value, b"" | b"message")
 }
 
 /// The event with another message; its other lines stay as they are.
@@ -230,22 +212,30 @@ pub(crate) fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::{FutureExt as _, StreamExt as _, stream};
     use proptest::prelude::*;
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::sync::mpsc;
 
     use super::*;
-    use crate::gateway::lines::tests::InPieces;
 
-    fn chunks(stream: impl AsyncRead + Unpin, max: usize) -> Vec<StreamChunk> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        let mut events = Events::new(stream, max);
-        let mut all = Vec::new();
-        while let Some(chunk) = runtime.block_on(events.next()).unwrap() {
-            all.push(chunk);
+    fn chunks(stream: &[u8], max: usize) -> Vec<StreamChunk> {
+        chunks_in_pieces(stream, Vec::new(), max)
+    }
+
+    /// The chunks of a stream that comes in pieces of the given lengths.
+    fn chunks_in_pieces(mut stream: &[u8], reads: Vec<usize>, max: usize) -> Vec<StreamChunk> {
+        let mut pieces = Vec::new();
+        for length in reads {
+            let (piece, rest) = stream.split_at(length.min(stream.len()));
+            pieces.push(Ok::<_, Infallible>(Bytes::copy_from_slice(piece)));
+            stream = rest;
         }
-        all
+        pieces.push(Ok(Bytes::copy_from_slice(stream)));
+        let mut events = Events::new(stream::iter(pieces), max);
+        let mut next = || events.next().now_or_never().unwrap().unwrap();
+        std::iter::from_fn(move || next()).collect()
     }
 
     #[test]
@@ -281,15 +271,13 @@ mod tests {
 
     #[test]
     fn an_event_that_ends_in_a_carriage_return_does_not_wait_for_the_next_chunk() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let runtime = runtime.unwrap();
-        let (mut to, from) = tokio::io::duplex(100);
-        let mut events = Events::new(from, 1_000);
+        let (to, mut from) = mpsc::unbounded_channel();
+        let stream = stream::poll_fn(move |context| from.poll_recv(context));
+        let mut events = Events::new(stream.map(Ok::<Bytes, Infallible>), 1_000);
         let mut next = |text: &str| {
-            runtime.block_on(async {
-                to.write_all(text.as_bytes()).await.unwrap();
-                events.next().await.unwrap().unwrap()
-            })
+            to.send(Bytes::copy_from_slice(text.as_bytes())).unwrap();
+            let next = events.next().now_or_never();
+            next.expect("it does not wait").unwrap().unwrap()
         };
         let event = |text: &str| StreamChunk::Event(text.into());
         assert_eq!(next("data: a\r\r"), event("data: a\r\r"));
@@ -331,7 +319,7 @@ mod tests {
             reads in prop::collection::vec(1..50_usize, 0..40),
         ) {
             let mut all = Vec::new();
-            for chunk in chunks(InPieces(bytes.clone(), reads), 1_000) {
+            for chunk in chunks_in_pieces(&bytes, reads, 1_000) {
                 if let StreamChunk::Event(bytes) | StreamChunk::Rest(bytes) = chunk {
                     all.extend(bytes);
                 }
@@ -349,7 +337,7 @@ mod tests {
         ) {
             let expected = specified(&stream);
             let mut found = Vec::new();
-            for chunk in chunks(InPieces(stream.clone().into_bytes(), reads.clone()), 1 << 20) {
+            for chunk in chunks_in_pieces(stream.as_bytes(), reads.clone(), 1 << 20) {
                 let StreamChunk::Event(event) = chunk else { continue };
                 let Some(said) = message(&event) else { continue };
                 let new = with_message(&event, "{\"new\": 1}");
@@ -367,7 +355,7 @@ mod tests {
 
             // Long ones are dropped, and no others.
             let mut short = Vec::new();
-            for chunk in chunks(InPieces(stream.into_bytes(), reads), max) {
+            for chunk in chunks_in_pieces(stream.as_bytes(), reads, max) {
                 if let StreamChunk::Event(event) = chunk {
                     short.extend(message(&event));
                 }

@@ -48,18 +48,11 @@ pub(crate) fn shown(url: &Uri) -> String {
 
 /// Returns true if what is meant for one URL may be sent to the other.
 pub(crate) fn is_same_origin(one: &Uri, other: &Uri) -> bool {
+    let is_plain = one.scheme_str() == Some("http");
+    let usual = if is_plain { 80 } else { 443 };
     one.scheme() == other.scheme()
         && one.host().map(str::to_ascii_lowercase) == other.host().map(str::to_ascii_lowercase)
-        && port(one) == port(other)
-}
-
-fn port(url: &Uri) -> u16 {
-    let usual = if url.scheme_str() == Some("http") {
-        80
-    } else {
-        443
-    };
-    url.port_u16().unwrap_or(usual)
+        && one.port_u16().unwrap_or(usual) == other.port_u16().unwrap_or(usual)
 }
 
 /// Adds a header of the user's.

@@ -1,51 +1,51 @@
-//! Bodies of HTTP as streams of bytes.
+//! Bodies of HTTP, and the messages in them.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue};
-use http_body::Body as _;
+use http::{HeaderMap, HeaderValue, Response};
+use http_body_util::{BodyDataStream, BodyExt, Limited};
 use hyper::body::Incoming;
-use tokio::io::{AsyncRead, ReadBuf};
 
-/// Reads an answer's body.
-#[derive(Debug)]
-pub(crate) struct BodyReader {
-    body: Incoming,
-    /// Bytes of the last frame that have not been read.
-    rest: Bytes,
+use crate::http::events::Events;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reads a body of at most `max` bytes; a longer one fails with a
+/// [`LengthLimitError`](http_body_util::LengthLimitError).
+pub(crate) async fn whole(body: Incoming, max: usize) -> Result<Bytes, BoxError> {
+    Ok(Limited::new(body, max).collect().await?.to_bytes())
 }
 
-impl BodyReader {
-    pub(crate) fn new(body: Incoming) -> Self {
-        Self {
-            body,
-            rest: Bytes::new(),
+/// The events of a body. One with more than `max` bytes is dropped.
+pub(crate) fn events(body: Incoming, max: usize) -> Events<BodyDataStream<Incoming>> {
+    Events::new(body.into_data_stream(), max)
+}
+
+/// The messages of an answer, each of at most a length.
+pub(crate) enum AnswerMessages {
+    /// One message that was not read yet.
+    Json(Option<(Incoming, usize)>),
+    Events(Box<Events<BodyDataStream<Incoming>>>),
+}
+
+impl AnswerMessages {
+    pub(crate) fn new(answer: Response<Incoming>, max: usize) -> Self {
+        match kind(answer.headers()) {
+            Kind::Json => Self::Json(Some((answer.into_body(), max))),
+            Kind::Events => Self::Events(Box::new(events(answer.into_body(), max))),
+            Kind::Other => Self::Json(None),
         }
     }
-}
 
-impl AsyncRead for BodyReader {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        to: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        while self.rest.is_empty() {
-            let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else {
-                return Poll::Ready(Ok(()));
-            };
-            let frame = frame.map_err(io::Error::other)?;
-            // Trailers have no meaning here.
-            self.rest = frame.into_data().unwrap_or_default();
+    /// The next message; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Json(body) => {
+                let (body, max) = body.take()?;
+                whole(body, max).await.ok().map(Vec::from)
+            }
+            Self::Events(events) => events.next_message().await,
         }
-        let length = self.rest.len().min(to.remaining());
-        to.put_slice(&self.rest[..length]);
-        self.rest.advance(length);
-        Poll::Ready(Ok(()))
     }
 }
 

@@ -9,9 +9,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::cancel::Cancel;
 use super::exchange::MessageExchange;
-use super::link::Link;
+use super::link::{Cancel, Link};
 use super::meaning::Meaning;
 use super::stream;
 use crate::gateway::LAST_ANSWERS;
@@ -68,7 +67,7 @@ pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
             _ = timeout(patience, finished).await;
         }
     }
-    link.say_last();
+    link.last_said.send_replace(true);
     let answers = async { while running.join_next().await.is_some() {} };
     _ = timeout(LAST_ANSWERS, answers).await;
 }
@@ -76,33 +75,23 @@ pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
 /// The time that the next message waits for the answer to this one. Answers to calls are not waited
 /// for; connections are, since they don't keep messages in order.
 fn patience(meaning: &Meaning) -> Option<Duration> {
-    match &meaning.method {
-        Some(method) if meaning.id.is_some() => match method.as_str() {
-            "initialize" => Some(START),
-            // Headers of calls depend on it.
-            "tools/list" => Some(ORDER),
-            _ => None,
-        },
-        _ => Some(ORDER),
+    match meaning.method.as_deref() {
+        _ if meaning.request().is_none() => Some(ORDER),
+        Some("initialize") => Some(START),
+        // Headers of calls depend on it.
+        Some("tools/list") => Some(ORDER),
+        _ => None,
     }
 }
 
 /// Listens to the open session's messages outside of answers.
 async fn listen(link: Arc<Link>) {
-    let mut open = link.opened_sessions();
+    let mut open = link.open.subscribe();
+    _ = open.wait_for(|nth| *nth > 0).await;
     loop {
-        let has_session = *open.borrow_and_update() > 0;
         tokio::select! {
-            () = stream::listen(&link), if has_session => {
-                if open.changed().await.is_err() {
-                    return;
-                }
-            }
-            changed = open.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
+            () = stream::listen(&link) => { _ = open.changed().await; }
+            _ = open.changed() => {}
         }
     }
 }

@@ -12,10 +12,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use offcut::ErrorChain;
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use super::address::{RemoteError, is_same_origin};
+use super::address::{RemoteError, is_same_origin, shown};
 use super::failure::RequestFailure;
 
 /// Maximum number of redirects that are followed for one request.
@@ -75,7 +76,11 @@ impl Connection {
     }
 
     /// Sends a request of the gateway's own with a body that is at hand, and follows redirects to the
-    /// same server, which keep method and body. Any status is an answer.
+    /// same server, which keep method and body.
+    ///
+    /// # Errors
+    ///
+    /// The server can't be reached, or answers with a status that is not a success.
     pub(crate) async fn send(
         &self,
         method: &Method,
@@ -83,32 +88,28 @@ impl Connection {
         body: &Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
         let headers = self.own(method, headers);
-        self.follow(&self.url, method, headers, body).await
+        let response = self.follow(&self.url, method, headers, body).await?;
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(RequestFailure::read(response).await)
+        }
     }
 
-    /// Sends a client's request on. The answer may be compressed.
+    /// Sends a client's request on. Any status is an answer, which may be compressed.
     pub(crate) async fn forward(
         &self,
         method: &Method,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         query: Option<&str>,
         body: Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
-        let (url, headers) = (self.with_query(query), self.with_users(headers));
-        self.follow(&url, method, headers, &body).await
-    }
-
-    /// The server's URL with a client's query. The user's own replaces it, as the user's headers do.
-    fn with_query(&self, query: Option<&str>) -> Uri {
-        let url = query
-            .filter(|_| self.url.query().is_none())
-            .and_then(|query| {
-                let mut parts = self.url.clone().into_parts();
-                let path = format!("{}?{query}", self.url.path());
-                parts.path_and_query = path.parse().ok();
-                Uri::from_parts(parts).ok()
-            });
-        url.unwrap_or_else(|| self.url.clone())
+        headers.extend(self.headers.clone());
+        // The user's own query replaces a client's, as the user's headers do.
+        let query = query.filter(|_| self.url.query().is_none());
+        let url = query.and_then(|query| format!("{}?{query}", self.url).parse().ok());
+        let url = url.as_ref().unwrap_or(&self.url);
+        self.follow(url, method, headers, &body).await
     }
 
     async fn follow(
@@ -153,7 +154,8 @@ impl Connection {
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
         let response = self.client.request(request).await;
-        let mut response = response.map_err(|error| RequestFailure::unreachable(&error))?;
+        let unreachable = |error| RequestFailure::Unreachable(ErrorChain(&error).to_string());
+        let mut response = response.map_err(unreachable)?;
         // The version belongs to the connection, and a client's own is another one.
         *response.version_mut() = Version::HTTP_11;
         Ok(response)
@@ -161,43 +163,29 @@ impl Connection {
 
     /// The headers of a request of the gateway's own.
     fn own(&self, method: &Method, headers: &HeaderMap) -> HeaderMap {
-        let mut all = HeaderMap::new();
         let agent = concat!("offcut/", env!("CARGO_PKG_VERSION"));
-        all.insert(USER_AGENT, HeaderValue::from_static(agent));
+        let mut all = HeaderMap::from_iter([(USER_AGENT, HeaderValue::from_static(agent))]);
+        let mut accepted = "text/event-stream";
         if method == Method::POST {
             all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            let both = HeaderValue::from_static("application/json, text/event-stream");
-            all.insert(ACCEPT, both);
-        } else {
-            all.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+            accepted = "application/json, text/event-stream";
         }
-        let mut all = self.with_users(all);
+        all.insert(ACCEPT, HeaderValue::from_static(accepted));
+        // They replace others.
+        all.extend(self.headers.clone());
         for (name, value) in headers {
             all.append(name, value.clone());
         }
         all
     }
-
-    /// Adds the user's headers, which replace others.
-    fn with_users(&self, mut headers: HeaderMap) -> HeaderMap {
-        for name in self.headers.keys() {
-            headers.remove(name);
-        }
-        for (name, value) in &self.headers {
-            headers.append(name, value.clone());
-        }
-        headers
-    }
 }
 
 /// The URL that a redirect names: a whole one, or a path on the same server.
 fn resolve(from: &Uri, location: &HeaderValue) -> Option<Uri> {
-    let location: Uri = location.to_str().ok()?.parse().ok()?;
-    if location.authority().is_some() && location.scheme().is_some() {
-        return Some(location);
+    let location = location.to_str().ok()?;
+    if location.starts_with('/') {
+        format!("{}{location}", shown(from)).parse().ok()
+    } else {
+        location.parse().ok()
     }
-    let path = location.path_and_query()?.as_str();
-    let mut parts = from.clone().into_parts();
-    parts.path_and_query = path.starts_with('/').then(|| path.parse().ok())?;
-    Uri::from_parts(parts).ok()
 }

@@ -6,15 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body::Body as _;
+use http_body_util::LengthLimitError;
 use hyper::body::Incoming;
-use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::body::{BodyReader, Kind, kind};
-use super::cancel::Cancel;
+use super::body::{Kind, kind, whole};
 use super::failure::RequestFailure;
-use super::link::Link;
+use super::link::{Cancel, Link};
 use super::meaning::Meaning;
 use super::session::SESSION;
 use super::stream;
@@ -60,12 +59,14 @@ impl MessageExchange {
             let (headers, nth) = link.head(&self.meaning);
             let has_session = headers.contains_key(SESSION);
             let sent = link.connection.send(&Method::POST, &headers, &self.message);
-            let response = sent.await?;
-            if response.status().is_success() {
-                link.session().works(nth);
-                return Ok(response);
-            }
-            let failure = RequestFailure::read(response).await;
+            let failure = match sent.await {
+                Ok(response) => {
+                    let mut session = link.session();
+                    session.has_worked |= session.nth == nth;
+                    return Ok(response);
+                }
+                Err(failure) => failure,
+            };
             let has_worked = link.session().has_worked;
             if is_renewed || !has_session || !failure.is_session_lost(has_worked) {
                 return Err(failure);
@@ -84,9 +85,6 @@ impl MessageExchange {
         link: &Arc<Link>,
         response: Response<Incoming>,
     ) -> Result<(), RequestFailure> {
-        if !response.status().is_success() {
-            return Err(RequestFailure::read(response).await);
-        }
         if self.meaning.is("initialize") {
             link.session().started(response.headers(), &self.message);
         } else if self.meaning.is("notifications/initialized") {
@@ -96,14 +94,10 @@ impl MessageExchange {
             // Whatever it is, nobody waits for it.
             Kind::Json if self.meaning.wants_no_answer() => Ok(()),
             Kind::Json => self.whole(link, response.into_body()).await,
-            Kind::Events => {
-                let cancel = self.cancel.clone();
-                stream::follow(link, response, &self.meaning, &cancel, &mut self.done).await
-            }
+            Kind::Events => stream::follow(link, response, self).await,
             // The answer may come on another stream.
-            Kind::Other if response.status() == StatusCode::ACCEPTED || is_empty(&response) => {
-                Ok(())
-            }
+            Kind::Other if response.status() == StatusCode::ACCEPTED => Ok(()),
+            Kind::Other if response.body().is_end_stream() => Ok(()),
             Kind::Other if self.meaning.request_id().is_some() => Err(RequestFailure::NoMessage),
             Kind::Other => Ok(()),
         }
@@ -111,14 +105,14 @@ impl MessageExchange {
 
     /// Passes an answer of one message.
     async fn whole(&self, link: &Link, body: Incoming) -> Result<(), RequestFailure> {
-        let max = link.gateway.max_message;
-        let mut message = Vec::new();
-        let mut reader = BodyReader::new(body).take((max as u64).saturating_add(1));
-        let read = reader.read_to_end(&mut message).await;
-        read.map_err(|_| RequestFailure::BrokeOff)?;
-        if message.len() > max {
-            return Err(link.too_long());
-        }
+        let body = whole(body, link.gateway.max_message).await;
+        let mut message = Vec::from(body.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                link.too_long()
+            } else {
+                RequestFailure::BrokeOff
+            }
+        })?);
         if message.starts_with(BYTE_ORDER_MARK) {
             message.drain(..BYTE_ORDER_MARK.len());
         }
@@ -130,11 +124,6 @@ impl MessageExchange {
         }
         Ok(())
     }
-}
-
-/// Returns true for an answer that has no body.
-fn is_empty(response: &Response<Incoming>) -> bool {
-    response.body().size_hint().exact() == Some(0)
 }
 
 /// Starts a new session in place of the `nth`, unless that has been done. Fails without an error if
@@ -151,28 +140,26 @@ async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<RequestFailure>>
     link.note("the session has ended; starting a new one");
     let meaning = link.read(&opening);
     let started = async {
-        let (headers, _) = link.head(&meaning);
-        let sent = link.connection.send(&Method::POST, &headers, &opening);
-        let response = sent.await?;
-        if !response.status().is_success() {
-            return Err(RequestFailure::of(&response));
-        }
+        let response = post(link, &opening).await?;
         link.session().started(response.headers(), &opening);
         if !stream::is_welcome(link, response, &meaning).await {
             return Err(RequestFailure::NoMessage);
         }
-        let Some(opened) = opened else { return Ok(()) };
-        let (headers, _) = link.head(&link.read(&opened));
-        let sent = link.connection.send(&Method::POST, &headers, &opened);
-        let response = sent.await?;
-        if !response.status().is_success() {
-            return Err(RequestFailure::of(&response));
+        if let Some(opened) = opened {
+            post(link, &opened).await?;
+            link.opened(&opened);
         }
-        link.opened(&opened);
         Ok(())
     };
     let started = timeout(RENEWAL, started).await;
     started
         .unwrap_or(Err(RequestFailure::BrokeOff))
         .map_err(Some)
+}
+
+/// Sends a message of the client's again.
+async fn post(link: &Link, message: &Bytes) -> Result<Response<Incoming>, RequestFailure> {
+    let (headers, _) = link.head(&link.read(message));
+    let sent = link.connection.send(&Method::POST, &headers, message);
+    sent.await
 }

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use http::header::WWW_AUTHENTICATE;
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Error;
-use offcut::ErrorChain;
 use offcut::json::{Node, View};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::body::whole;
 use super::meaning::Meaning;
 use crate::gateway::message::{INTERNAL_ERROR, error_answer, parse};
 
@@ -51,42 +49,22 @@ pub(crate) enum RequestFailure {
 }
 
 impl RequestFailure {
-    pub(super) fn unreachable(error: &Error) -> Self {
-        Self::Unreachable(ErrorChain(error).to_string())
-    }
-
-    /// The failure that the head of an answer stands for.
-    pub(super) fn of<B>(response: &Response<B>) -> Self {
-        let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
-        let challenges: Vec<&str> = challenges.filter_map(|one| one.to_str().ok()).collect();
-        Self::Status {
-            status: response.status(),
-            challenge: (!challenges.is_empty()).then(|| challenges.join(", ")),
-            error: None,
-            names_session: false,
-        }
-    }
-
     /// The failure that an answer stands for, with what its body says.
     pub(super) async fn read(response: Response<Incoming>) -> Self {
-        let mut failure = Self::of(&response);
-        let body = Limited::new(response.into_body(), MAX_ERROR).collect();
-        let Ok(Ok(body)) = timeout(ERROR, body).await else {
-            return failure;
-        };
-        let body = body.to_bytes();
-        if let Self::Status {
-            error,
-            names_session,
-            ..
-        } = &mut failure
-        {
-            *error = error_in(&body);
-            let lower = body.to_ascii_lowercase();
-            let says = |words: &str| memchr::memmem::find(&lower, words.as_bytes()).is_some();
-            *names_session = says("session") || says("not initialized");
+        let status = response.status();
+        let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+        let challenges: Vec<&str> = challenges.filter_map(|one| one.to_str().ok()).collect();
+        let challenge = (!challenges.is_empty()).then(|| challenges.join(", "));
+        let body = timeout(ERROR, whole(response.into_body(), MAX_ERROR)).await;
+        let body = body.ok().and_then(Result::ok).unwrap_or_default();
+        let lower = body.to_ascii_lowercase();
+        let says = |words: &str| memchr::memmem::find(&lower, words.as_bytes()).is_some();
+        Self::Status {
+            status,
+            challenge,
+            error: error_in(&body),
+            names_session: says("session") || says("not initialized"),
         }
-        failure
     }
 
     /// Returns true if the server does not know the session of a request any more. Many servers answer that
@@ -105,11 +83,6 @@ impl RequestFailure {
             }
             _ => false,
         }
-    }
-
-    /// Returns true if the server has said itself, in JSON-RPC, what is wrong.
-    pub(super) fn is_servers(&self) -> bool {
-        matches!(self, Self::Status { error: Some(_), .. })
     }
 
     /// Returns true if another try may succeed.

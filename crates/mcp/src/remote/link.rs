@@ -1,17 +1,16 @@
 //! The link between a client and a server over HTTP: what all exchanges share.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use offcut::json::View;
 use tokio::io::{AsyncWriteExt, DuplexStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::address::shown;
-use super::cancel::Cancel;
 use super::connection::Connection;
 use super::failure::RequestFailure;
 use super::meaning::Meaning;
@@ -33,10 +32,19 @@ pub(super) struct Link {
     tools: Mutex<Parameters>,
     /// Requests that have not been answered, by the keys of their ids.
     running: Mutex<HashMap<String, Arc<Cancel>>>,
-    /// Number of the session that is open.
-    open: watch::Sender<u64>,
+    /// Number of the session that is open; 0 before the first.
+    pub(super) open: watch::Sender<u64>,
     /// True once the client has sent its last message.
-    last_said: watch::Sender<bool>,
+    pub(super) last_said: watch::Sender<bool>,
+}
+
+/// The end of a request whose client no longer waits.
+#[derive(Debug, Default)]
+pub(super) struct Cancel {
+    /// Ends the exchange at once, between two messages of the server's.
+    pub(super) now: Notify,
+    /// True if a stream that breaks need not be resumed.
+    pub(super) is_over: AtomicBool,
 }
 
 /// The relation of a server's message to a request.
@@ -89,21 +97,6 @@ impl Link {
         let mut session = self.session();
         session.opened = Some(message.clone());
         self.open.send_replace(session.nth);
-    }
-
-    /// Number of the session that is open; 0 before the first.
-    pub(super) fn opened_sessions(&self) -> watch::Receiver<u64> {
-        self.open.subscribe()
-    }
-
-    /// Notes that the client has sent its last message.
-    pub(super) fn say_last(&self) {
-        self.last_said.send_replace(true);
-    }
-
-    /// Waits until the client has sent its last message.
-    pub(super) async fn last_said(&self) {
-        _ = self.last_said.subscribe().wait_for(|said| *said).await;
     }
 
     /// Expects an answer to a request.
@@ -190,7 +183,9 @@ impl Link {
     /// Tells the client, or the log, that a message got no answer.
     pub(super) async fn failed(&self, failure: &RequestFailure, meaning: &Meaning) {
         let answer = failure.answer(meaning, &self.shown());
-        if answer.is_none() || !failure.is_servers() {
+        // Or the server has said itself, in JSON-RPC, what is wrong.
+        let is_servers = matches!(failure, RequestFailure::Status { error: Some(_), .. });
+        if answer.is_none() || !is_servers {
             self.note(&failure.to_string());
         }
         if let Some(answer) = answer {

@@ -1,13 +1,14 @@
 //! The parts of a client's message that decide about its request.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use offcut::json::{Node, View};
+use offcut::json::{JsonText, View};
 
 use super::parameters::{Parameters, encoded};
-use crate::gateway::message::{Message, REVISION, key, parse};
+use crate::gateway::message::{MAX_ID, Message, REVISION, key, parse};
 
 /// The first revision whose requests name their method in headers.
 const WITH_HEADERS: &str = "2026-07-28";
+const CANCELLED: &str = "notifications/cancelled";
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
@@ -20,6 +21,8 @@ pub(crate) struct Meaning {
     pub(crate) method: Option<String>,
     /// The revision that the message names itself: one without sessions.
     pub(crate) revision: Option<String>,
+    /// The key of a request's progress token.
+    pub(crate) token: Option<String>,
     /// The key of the request that a notification cancels.
     pub(crate) cancels: Option<String>,
     /// Headers that repeat parts of the message, as revisions without sessions want them.
@@ -29,33 +32,30 @@ pub(crate) struct Meaning {
 impl Meaning {
     /// Reads a message. One that is not JSON means nothing.
     pub(crate) fn read(message: &[u8], tools: &Parameters) -> Self {
-        let Some(json) = parse(message) else {
-            return Self::default();
-        };
-        match Message::read(&json) {
-            Message::Request { id, method, params } => Self {
-                id: Some((id.json().to_string(), key(id))),
-                ..Self::named(method, params, tools)
-            },
-            Message::Notification { method, params } => {
-                let cancelled = params.filter(|_| method == "notifications/cancelled");
-                let cancelled = cancelled.and_then(|params| params.get("requestId"));
-                Self {
-                    cancels: cancelled.map(key),
-                    ..Self::named(method, params, tools)
-                }
-            }
-            Message::Response { id, .. } => Self {
-                id: Some((id.json().to_string(), key(id))),
-                ..Self::default()
-            },
-            Message::Other => Self::default(),
-        }
+        parse(message).map_or_else(Self::default, |json| Self::of(&json, tools))
     }
 
-    fn named(method: &str, params: Option<Node<'_>>, tools: &Parameters) -> Self {
+    /// Reads JSON. What is not a message means nothing.
+    pub(crate) fn of(json: &JsonText, tools: &Parameters) -> Self {
+        let (id, method, params) = match Message::read(json) {
+            Message::Request { id, method, params } => (Some(id), Some(method), params),
+            Message::Notification { method, params } => (None, Some(method), params),
+            Message::Response { id, .. } => (Some(id), None, None),
+            Message::Other => (None, None, None),
+        };
+        let cancelled = params.filter(|_| id.is_none() && method == Some(CANCELLED));
+        let cancelled = cancelled.and_then(|params| params.get("requestId"));
+        let id = id.map(|id| (id.json().to_string(), key(id)));
+        let Some(method) = method else {
+            return Self {
+                id,
+                ..Self::default()
+            };
+        };
         let meta = params.and_then(|params| params.get("_meta"));
         let revision = meta.map_or("", |meta| meta.text(REVISION));
+        let token = meta.and_then(|meta| meta.get("progressToken"));
+        let token = token.filter(|token| token.range().len() <= MAX_ID);
         let mut headers = HeaderMap::new();
         if let Ok(method) = HeaderValue::from_str(method) {
             headers.insert(METHOD, method);
@@ -79,10 +79,12 @@ impl Meaning {
             );
         }
         Self {
+            id,
             method: Some(method.to_owned()),
             revision: (!revision.is_empty()).then(|| revision.to_owned()),
+            token: token.map(key),
+            cancels: cancelled.map(key),
             headers,
-            ..Self::default()
         }
     }
 
@@ -95,16 +97,19 @@ impl Meaning {
         self.id.is_some() != self.method.is_some()
     }
 
+    /// The id of a request, as JSON and as a key.
+    pub(crate) fn request(&self) -> Option<&(String, String)> {
+        self.id.as_ref().filter(|_| self.method.is_some())
+    }
+
     /// The id of a request, as JSON.
     pub(crate) fn request_id(&self) -> Option<&str> {
-        let (id, _) = self.id.as_ref().filter(|_| self.method.is_some())?;
-        Some(id)
+        self.request().map(|(id, _)| &**id)
     }
 
     /// The key of a request's id.
     pub(crate) fn request_key(&self) -> Option<&str> {
-        let (_, key) = self.id.as_ref().filter(|_| self.method.is_some())?;
-        Some(key)
+        self.request().map(|(_, key)| &**key)
     }
 
     /// The headers for a message of this revision.

@@ -7,6 +7,7 @@ use super::meaning::Meaning;
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The agreement of client and server.
 #[derive(Debug, Default)]
@@ -56,10 +57,5 @@ impl Session {
         self.opening = Some(opening.clone());
         self.nth += 1;
         self.has_worked = false;
-    }
-
-    /// Notes that the server has accepted a message in the `nth` session.
-    pub(super) fn works(&mut self, nth: u64) {
-        self.has_worked |= self.nth == nth;
     }
 }

@@ -4,20 +4,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Response};
-use http_body_util::{BodyExt, Limited};
+use http::{HeaderValue, Method, Response};
 use hyper::body::Incoming;
-use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::body::{BodyReader, Kind, kind};
-use super::cancel::Cancel;
+use super::body::{AnswerMessages, Kind, events, kind};
+use super::exchange::MessageExchange;
 use super::failure::RequestFailure;
 use super::link::{Link, Relation};
 use super::meaning::Meaning;
-use crate::http::events::{Events, StreamChunk, field, lines, message, text};
+use super::session::LAST_EVENT_ID;
+use crate::http::events::{StreamChunk, field, lines, message, text};
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Number of times that a lost connection is tried again.
 const TRIES: u32 = 5;
 /// The time before a try, unless the server names one, and the longest that it can name.
@@ -32,23 +30,23 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 pub(super) async fn follow(
     link: &Link,
     response: Response<Incoming>,
-    meaning: &Meaning,
-    cancel: &Cancel,
-    done: &mut Option<oneshot::Sender<()>>,
+    exchange: &mut MessageExchange,
 ) -> Result<(), RequestFailure> {
+    let (meaning, cancel) = (&exchange.meaning, &exchange.cancel);
     let mut place = Place::START;
     let mut is_answered = meaning.request_id().is_none();
     // The answer may be among the messages over the maximum that do not begin like one, or after them.
     let mut misses_some = false;
+    let mut last_said = link.last_said.subscribe();
     let mut body = response.into_body();
     loop {
-        let mut events = events(link, body);
+        let mut events = events(body, link.gateway.max_message);
         loop {
             let read = tokio::select! {
                 biased;
                 () = cancel.now.notified() => break,
                 // Nobody waits for the rest of the stream.
-                () = link.last_said(), if is_answered => break,
+                _ = last_said.wait_for(|said| *said), if is_answered => break,
                 read = events.next() => read,
             };
             // A stream that breaks has ended.
@@ -62,7 +60,7 @@ pub(super) async fn follow(
                 misses_some = true;
             } else if pass(link, &mut place, chunk, meaning).await {
                 is_answered = true;
-                *done = None;
+                exchange.done = None;
             }
         }
         if is_answered || cancel.is_over.load(Ordering::Relaxed) {
@@ -101,7 +99,7 @@ pub(super) async fn listen(link: &Link) {
     loop {
         match reopen(link, place.last_id.as_ref()).await {
             Ok(body) => {
-                let mut events = events(link, body);
+                let mut events = events(body, link.gateway.max_message);
                 while let Ok(Some(chunk)) = events.next().await {
                     pass(link, &mut place, chunk, &Meaning::default()).await;
                 }
@@ -113,10 +111,6 @@ pub(super) async fn listen(link: &Link) {
         }
         sleep(pause.max(MIN_PAUSE)).await;
     }
-}
-
-fn events(link: &Link, body: Incoming) -> Events<BodyReader> {
-    Events::new(BodyReader::new(body), link.gateway.max_message)
 }
 
 /// Passes a piece of a stream. Returns true if it ends the answer to the request that `meaning` is of.
@@ -184,9 +178,6 @@ async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, 
     let nothing = Bytes::new();
     let sent = link.connection.send(&Method::GET, &headers, &nothing);
     let response = sent.await?;
-    if !response.status().is_success() {
-        return Err(RequestFailure::of(&response));
-    }
     match kind(response.headers()) {
         Kind::Events => Ok(response.into_body()),
         _ => Err(RequestFailure::NoMessage),
@@ -200,32 +191,16 @@ pub(super) async fn is_welcome(
     response: Response<Incoming>,
     meaning: &Meaning,
 ) -> bool {
-    match kind(response.headers()) {
-        Kind::Json => {
-            let body = Limited::new(response.into_body(), link.gateway.max_message)
-                .collect()
-                .await;
-            body.is_ok_and(|body| link.learn(&body.to_bytes(), meaning) == Relation::Result)
+    let mut messages = AnswerMessages::new(response, link.gateway.max_message);
+    while let Some(message) = messages.next().await {
+        match link.learn(&message, meaning) {
+            Relation::Result => return true,
+            Relation::Error => return false,
+            Relation::Other => _ = link.deliver(message, &Meaning::default()).await,
+            Relation::Stray => {}
         }
-        Kind::Events => {
-            let mut events = events(link, response.into_body());
-            let mut place = Place::START;
-            while let Ok(Some(chunk)) = events.next().await {
-                if let StreamChunk::Event(event) = &chunk
-                    && let Some(message) = message(event)
-                {
-                    match link.learn(&message, meaning) {
-                        Relation::Result => return true,
-                        Relation::Error => return false,
-                        Relation::Other | Relation::Stray => {}
-                    }
-                }
-                pass(link, &mut place, chunk, &Meaning::default()).await;
-            }
-            false
-        }
-        Kind::Other => false,
     }
+    false
 }
 
 #[cfg(test)]

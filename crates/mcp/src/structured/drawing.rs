@@ -1,6 +1,5 @@
 //! A document with its strings and lists cut.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -20,20 +19,9 @@ const MAX_LISTS: usize = 5;
 /// Maximum length in bytes of a list's path, as it is told.
 const MAX_PATH: usize = 64;
 
-/// Limits of a string and of a list.
+/// Limits of a string in bytes, and of a list in items.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Bytes of a string.
-    string: usize,
-    /// Items of a list.
-    items: usize,
-}
-
-impl Limits {
-    pub(super) const fn new(string: usize, items: usize) -> Self {
-        Self { string, items }
-    }
-}
+pub(super) struct Limits(pub(super) usize, pub(super) usize);
 
 /// A string that may carry the hint.
 #[derive(Clone, Debug)]
@@ -50,75 +38,57 @@ pub(super) struct Carrier {
 #[derive(Debug)]
 pub(super) struct Drawing<'m> {
     document: Node<'m>,
-    text: String,
+    pub(super) text: String,
     path: String,
-    /// Cut strings, with the lengths that they had.
+    /// The longest of the strings that are cut, and of the texts that are not, longest first, with the lengths that
+    /// they had.
     cut: Vec<(usize, Carrier)>,
-    /// The longest texts that are not cut, longest first.
-    whole: Vec<Carrier>,
-    /// Path, items shown and items.
-    lists: Vec<(String, usize, usize)>,
+    whole: Vec<(usize, Carrier)>,
+    /// The lists that are cut: path, items shown and items.
+    pub(super) lists: Vec<(String, usize, usize)>,
 }
 
-/// Draws `document` within `limits`, with everything at the paths in `kept` as it is, or everything but the
-/// `only` string. `None` if that takes more than `most` bytes.
-pub(super) fn draw<'m>(
-    document: Node<'m>,
-    limits: Limits,
-    most: usize,
-    kept: &HashSet<String>,
-    only: Option<&str>,
-) -> Option<Drawing<'m>> {
-    let mut drawing = Drawing {
-        document,
-        text: String::new(),
-        path: String::new(),
-        cut: Vec::new(),
-        whole: Vec::new(),
-        lists: Vec::new(),
-    };
-    let task = DrawingTask {
-        limits,
-        most,
-        kept,
-        only,
-    };
-    drawing.value(document, &task, 0)?;
-    Some(drawing)
+/// The limits of a drawing.
+#[derive(Clone, Copy)]
+pub(super) struct DrawingTask<'t> {
+    pub(super) limits: Limits,
+    /// Maximum number of bytes.
+    pub(super) most: usize,
+    /// Paths at which everything stays as it is.
+    pub(super) kept: &'t HashSet<String>,
+    /// The path of the only string that is cut, if all else stays.
+    pub(super) only: Option<&'t str>,
 }
 
-struct DrawingTask<'t> {
-    limits: Limits,
-    most: usize,
-    kept: &'t HashSet<String>,
-    only: Option<&'t str>,
+impl DrawingTask<'_> {
+    /// Draws `document`. `None` if that takes too many bytes.
+    pub(super) fn draw<'m>(&self, document: Node<'m>) -> Option<Drawing<'m>> {
+        let mut drawing = Drawing {
+            document,
+            text: String::new(),
+            path: String::new(),
+            cut: Vec::new(),
+            whole: Vec::new(),
+            lists: Vec::new(),
+        };
+        drawing.value(document, self, 0)?;
+        Some(drawing)
+    }
 }
 
 impl Drawing<'_> {
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The lists that are cut: path, items shown and items.
-    pub(super) fn cut_lists(&self) -> &[(String, usize, usize)] {
-        &self.lists
-    }
-
     /// The strings that may carry the hint, best first: cut strings by length, a new field, and other
     /// texts by length.
     pub(super) fn carriers(&self) -> impl Iterator<Item = Carrier> {
-        let mut cut: Vec<&(usize, Carrier)> = self.cut.iter().collect();
-        cut.sort_by_key(|(length, _)| Reverse(*length));
         let field = (self.document.is_object() && !self.document.has(FIELD)).then(|| Carrier {
             path: String::new(),
             range: None,
             value: String::new(),
         });
-        cut.into_iter()
-            .take(MAX_CARRIERS)
-            .map(|(_, carrier)| carrier.clone())
-            .chain(field)
-            .chain(self.whole.iter().cloned())
+        fn strings(all: &[(usize, Carrier)]) -> impl Iterator<Item = Carrier> {
+            all.iter().map(|(_, one)| one.clone())
+        }
+        strings(&self.cut).chain(field).chain(strings(&self.whole))
     }
 
     fn value(&mut self, node: Node<'_>, task: &DrawingTask<'_>, depth: usize) -> Option<()> {
@@ -127,16 +97,12 @@ impl Drawing<'_> {
         }
         match node.kind() {
             _ if task.kept.contains(&self.path) => self.copy(node),
-            Kind::String => {
-                if task.only.is_none_or(|only| only == self.path) {
-                    self.string(node.as_str()?, node, task.limits.string);
-                } else {
-                    self.copy(node);
-                }
+            Kind::String if task.only.is_none_or(|only| only == self.path) => {
+                self.string(node.as_str()?, node, task.limits.0);
             }
             Kind::Array => self.list(node, task, depth)?,
             Kind::Object => self.object(node, task, depth)?,
-            Kind::Null | Kind::Bool | Kind::Number => self.copy(node),
+            Kind::Null | Kind::Bool | Kind::Number | Kind::String => self.copy(node),
         }
         (self.text.len() <= task.most).then_some(())
     }
@@ -153,25 +119,22 @@ impl Drawing<'_> {
             Some(shown) => self.text += &Value::from(&**shown).to_string(),
             None => self.copy(node),
         }
-        let is_longest = self.whole.len() < MAX_CARRIERS
-            || self
-                .whole
-                .iter()
-                .any(|other| other.value.len() < value.len());
-        if is_cut || is_longest && is_prose(&self.path, value) {
+        let all = if is_cut {
+            &mut self.cut
+        } else if is_prose(&self.path, value) {
+            &mut self.whole
+        } else {
+            return;
+        };
+        let at = all.partition_point(|(length, _)| *length >= value.len());
+        if at < MAX_CARRIERS {
             let carrier = Carrier {
                 path: self.path.clone(),
                 range: Some(start..self.text.len()),
                 value: shown.unwrap_or_else(|| value.to_owned()),
             };
-            if is_cut {
-                self.cut.push((value.len(), carrier));
-            } else {
-                let longer = |other: &Carrier| other.value.len() >= carrier.value.len();
-                let at = self.whole.partition_point(longer);
-                self.whole.insert(at, carrier);
-                self.whole.truncate(MAX_CARRIERS);
-            }
+            all.insert(at, (value.len(), carrier));
+            all.truncate(MAX_CARRIERS);
         }
     }
 
@@ -179,7 +142,7 @@ impl Drawing<'_> {
         let all = node.items().count();
         let shown = match task.only {
             Some(_) => all,
-            None => all.min(task.limits.items),
+            None => all.min(task.limits.1),
         };
         self.text.push('[');
         for (nth, item) in node.items().take(shown).enumerate() {

@@ -17,7 +17,7 @@ use crate::keyed_list::KeyedList;
 use crate::list::{Append, BoundedAppend, ConcatFlatten};
 use crate::messages::AddMessages;
 use crate::reducer::Reducer;
-use crate::schema::AnyReducer;
+use crate::schema::{AnyReducer, FieldType};
 use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
 use crate::tool_messages::{BoundedMessages, RemoveToolMessages};
 use crate::whole::{LastWriteWins, Merge, MergeAll};
@@ -25,37 +25,20 @@ use crate::whole::{LastWriteWins, Merge, MergeAll};
 /// A reducer that a field requests.
 pub(super) struct RequestedReducer {
     pub(super) reducer: AnyReducer,
-    pub(super) takes: Takes,
-}
-
-/// The fields that a reducer accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
-    Anything,
-    List,
-    Map,
+    /// The type of the fields that it accepts.
+    pub(super) takes: FieldType,
 }
 
 impl RequestedReducer {
+    fn new(takes: FieldType, reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
+        Self {
+            reducer: Arc::new(reducer),
+            takes,
+        }
+    }
+
     fn list(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self {
-            reducer: Arc::new(reducer),
-            takes: Takes::List,
-        }
-    }
-
-    fn map(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self {
-            reducer: Arc::new(reducer),
-            takes: Takes::Map,
-        }
-    }
-
-    fn any(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        Self {
-            reducer: Arc::new(reducer),
-            takes: Takes::Anything,
-        }
+        Self::new(FieldType::List, reducer)
     }
 
     pub(super) fn langgraph_messages() -> Self {
@@ -63,36 +46,28 @@ impl RequestedReducer {
     }
 }
 
-/// All words. Error messages list them, and no registered reducer may have one of them as its name.
-const WORDS: [&str; 15] = [
-    "last_write_wins",
-    "replace_value",
-    "replace_messages",
-    "replace",
-    "append",
-    "append_items",
-    "dedupe_append",
-    "concat_flatten",
-    "bounded_append",
-    "bounded_messages",
-    "merge",
-    "merge_all",
-    "merge_by_key",
-    "add_messages",
-    "remove_tool_messages",
-];
-
-const WITH_PARAMETERS: [&str; 6] = [
-    "bounded_append",
-    "bounded_messages",
-    "dedupe_append",
-    "append_items",
-    "merge_by_key",
-    "add_messages",
+/// All words, each with whether it takes parameters. Error messages list them, and no registered reducer may have one of
+/// them as its name.
+const WORDS: [(&str, bool); 15] = [
+    ("last_write_wins", false),
+    ("replace_value", false),
+    ("replace_messages", false),
+    ("replace", false),
+    ("append", false),
+    ("append_items", true),
+    ("dedupe_append", true),
+    ("concat_flatten", false),
+    ("bounded_append", true),
+    ("bounded_messages", true),
+    ("merge", false),
+    ("merge_all", false),
+    ("merge_by_key", true),
+    ("add_messages", true),
+    ("remove_tool_messages", false),
 ];
 
 pub(super) fn is_known(name: &str) -> bool {
-    WORDS.contains(&name)
+    WORDS.iter().any(|(word, _)| *word == name)
 }
 
 /// Returns true if a dialect has the word. Reducers with parameters belong to no dialect, so every
@@ -136,14 +111,15 @@ pub(super) fn read(
         }
         return Ok(RequestedReducer {
             reducer: reducer.clone(),
-            takes: Takes::Anything,
+            takes: FieldType::Any,
         });
     }
-    let takes_parameters = WITH_PARAMETERS.contains(&word.as_str());
+    let takes_parameters = WORDS.contains(&(word.as_str(), true));
     let is_there = dialect_has(dialect, &word) || parameters.is_some() && takes_parameters;
     if !is_there {
         let mut known: Vec<_> = WORDS
             .into_iter()
+            .map(|(word, _)| word)
             .filter(|word| dialect_has(dialect, word))
             .collect();
         known.extend(registered.keys().map(String::as_str));
@@ -202,8 +178,8 @@ fn build(
     dialect: Dialect,
 ) -> Result<RequestedReducer, SchemaError> {
     Ok(match word {
-        "merge" => RequestedReducer::map(Merge),
-        "merge_all" => RequestedReducer::map(MergeAll),
+        "merge" => RequestedReducer::new(FieldType::Map, Merge),
+        "merge_all" => RequestedReducer::new(FieldType::Map, MergeAll),
         "concat_flatten" => RequestedReducer::list(ConcatFlatten),
         "remove_tool_messages" => RequestedReducer::list(RemoveToolMessages::new(OpenAiChat)),
         "append" if dialect == Dialect::Sherma => RequestedReducer::langgraph_messages(),
@@ -247,7 +223,7 @@ fn build(
             })
         }
         "last_write_wins" | "replace_value" | "replace_messages" | "replace" => {
-            RequestedReducer::any(LastWriteWins)
+            RequestedReducer::new(FieldType::Any, LastWriteWins)
         }
         // Only a word of `WORDS` that was forgotten here. It must not become another reducer.
         _ => {
@@ -313,7 +289,7 @@ mod tests {
     #[test]
     fn every_word_has_a_reducer() {
         let place = Place::path("field");
-        for word in WORDS {
+        for (word, _) in WORDS {
             // Some words need parameters, and say so.
             let built = build(word, Value::Null, &place, Dialect::Agentflow);
             let kind = built.err().map(|error| error.kind());

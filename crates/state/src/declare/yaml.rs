@@ -22,10 +22,8 @@ pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
     let mut open: Vec<OpenNode> = Vec::new();
     let mut root = None;
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| {
-            let place = Place::line(error.marker().line());
-            SchemaError::declaration(place, "invalid YAML: correct the syntax").with_source(error)
-        })?;
+        let (event, span) =
+            event.map_err(|error| SchemaError::syntax(error.marker().line(), "YAML", error))?;
         let place = Place::line(span.start.line());
         let refuse = |what: &str| SchemaError::declaration(place.clone(), what);
         let value = match event {
@@ -49,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
             Event::Scalar(text, style, _, None) => {
                 if let Some(OpenNode::Map(entries, key @ None)) = open.last_mut() {
                     if entries.contains_key(&*text) {
-                        return Err(refuse(&format!("duplicate key `{text}`: remove one")));
+                        return Err(super::doubled(place, &text));
                     }
                     *key = Some(text.into_owned());
                     continue;

@@ -22,21 +22,8 @@ impl ReduceNode {
         model: impl ChatModel + 'static,
         prompt_template: impl Into<String>,
     ) -> ReduceNodeBuilder {
-        ReduceNodeBuilder::new(Arc::new(model), prompt_template.into())
-    }
-}
-
-/// Builds a [`ReduceNode`]. See there for the defaults.
-#[must_use = "nothing happens until `build`"]
-pub struct ReduceNodeBuilder {
-    prompt_template: String,
-    node: ReduceNode,
-}
-
-impl ReduceNodeBuilder {
-    fn new(model: Arc<dyn ChatModel>, prompt_template: String) -> Self {
-        let node = ReduceNode {
-            model,
+        let node = Self {
+            model: Arc::new(model),
             template: Template::default(),
             input_keys: Vec::new(),
             output_key: "reduced_output".into(),
@@ -48,12 +35,21 @@ impl ReduceNodeBuilder {
             max_model_calls: 5,
             first_wait: Duration::from_secs(1),
         };
-        Self {
-            prompt_template,
+        ReduceNodeBuilder {
+            prompt_template: prompt_template.into(),
             node,
         }
     }
+}
 
+/// Builds a [`ReduceNode`]. See there for the defaults.
+#[must_use = "nothing happens until `build`"]
+pub struct ReduceNodeBuilder {
+    prompt_template: String,
+    node: ReduceNode,
+}
+
+impl ReduceNodeBuilder {
     /// Sets the keys to delete once the model has answered. A missing key is not an error, unless
     /// the template names it.
     pub fn input_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {

@@ -120,14 +120,6 @@ pub struct Reduced {
     pub input_tokens: Option<u64>,
 }
 
-/// The outcome for the inputs.
-#[derive(Default)]
-struct Inputs {
-    deleted: Vec<String>,
-    stored: Vec<(String, Location)>,
-    left_in_place: Vec<String>,
-}
-
 impl ReduceNode {
     /// Renders the template, stores the inputs, asks the model, puts its answer under the output
     /// key and deletes the input keys other than the output key.
@@ -149,47 +141,34 @@ impl ReduceNode {
             .map_err(|key| ReduceNodeError::MissingKey {
                 key: key.to_owned(),
             })?;
-        let inputs = self.inputs(state).map(str::to_owned).collect();
-        let Inputs {
-            deleted,
-            stored,
-            left_in_place,
-        } = self.store(state, inputs).await?;
+        let mut reduced = self.store(state).await?;
         state
-            .accepts(&self.output_key, &deleted)
+            .accepts(&self.output_key, &reduced.deleted)
             .map_err(|source| self.refused(source))?;
         let (reply, model_calls) = self.ask(prompt).await?;
-        let mut output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
-        if let (OriginalsNote::Named, false) = (self.originals, stored.is_empty()) {
-            let places: Vec<_> = stored
-                .iter()
+        (reduced.model_calls, reduced.input_tokens) = (model_calls, reply.input_tokens);
+        reduced.output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
+        if let (OriginalsNote::Named, false) = (self.originals, reduced.stored.is_empty()) {
+            let places = reduced.stored.iter();
+            let places: Vec<_> = places
                 .map(|(key, location)| format!("{key} at {location}"))
                 .collect();
-            output.push_str(&format!("\n\n[originals: {}]", places.join(", ")));
+            let note = format!("\n\n[originals: {}]", places.join(", "));
+            reduced.output.push_str(&note);
         }
         state
-            .condense(&self.output_key, output.clone(), &deleted)
+            .condense(&self.output_key, reduced.output.clone(), &reduced.deleted)
             .map_err(|source| self.refused(source))?;
 
-        let (inputs, bytes) = (deleted.len(), output.len());
         tracing::info!(
-            inputs,
-            stored = stored.len(),
-            left_in_place = left_in_place.len(),
-            bytes,
+            inputs = reduced.deleted.len(),
+            stored = reduced.stored.len(),
+            left_in_place = reduced.left_in_place.len(),
+            bytes = reduced.output.len(),
             model_calls,
             "values condensed into one"
         );
-        let (next_node, input_tokens) = (self.next_node.clone(), reply.input_tokens);
-        Ok(Reduced {
-            output,
-            deleted,
-            stored,
-            left_in_place,
-            next_node,
-            model_calls,
-            input_tokens,
-        })
+        Ok(reduced)
     }
 
     fn refused(&self, source: BoxError) -> ReduceNodeError {
@@ -199,47 +178,43 @@ impl ReduceNode {
         }
     }
 
-    /// Returns the input keys that exist, each once, without the output key.
-    fn inputs<'s>(
-        &'s self,
-        state: &'s (impl CondenseTarget + ?Sized),
-    ) -> impl Iterator<Item = &'s str> {
-        let keys = self.input_keys.iter().enumerate();
-        keys.filter(|(at, key)| {
-            **key != self.output_key
-                && !self.input_keys[..*at].contains(key)
-                && state.value(key).is_some()
-        })
-        .map(|(_, key)| key.as_str())
-    }
-
+    /// Stores the input keys that exist, each once, without the output key. The outcome has no output yet.
     async fn store(
         &self,
         state: &(impl CondenseTarget + ?Sized),
-        keys: Vec<String>,
-    ) -> Result<Inputs, ReduceNodeError> {
-        let mut inputs = Inputs::default();
-        let Some(reduction) = &self.reduction else {
-            return Ok(Inputs {
-                deleted: keys,
-                ..inputs
-            });
+    ) -> Result<Reduced, ReduceNodeError> {
+        let mut reduced = Reduced {
+            output: String::new(),
+            deleted: Vec::new(),
+            stored: Vec::new(),
+            left_in_place: Vec::new(),
+            next_node: self.next_node.clone(),
+            model_calls: 0,
+            input_tokens: None,
         };
-        for key in keys {
-            let Some(value) = state.value(&key) else {
+        for (at, key) in self.input_keys.iter().enumerate() {
+            let is_new = *key != self.output_key && !self.input_keys[..at].contains(key);
+            let Some(value) = state.value(key).filter(|_| is_new) else {
                 continue;
             };
-            match reduction.store_original(&key, &text_of(value)).await {
+            let locations = match &self.reduction {
+                Some(reduction) => reduction.store_original(key, &text_of(value)).await,
+                None => Ok(Some(Vec::new())),
+            };
+            match locations {
                 Ok(Some(locations)) => {
                     let at = |location| (key.clone(), location);
-                    inputs.stored.extend(locations.into_iter().map(at));
-                    inputs.deleted.push(key);
+                    reduced.stored.extend(locations.into_iter().map(at));
+                    reduced.deleted.push(key.clone());
                 }
-                Ok(None) => inputs.left_in_place.push(key),
-                Err(source) => return Err(ReduceNodeError::Store { key, source }),
+                Ok(None) => reduced.left_in_place.push(key.clone()),
+                Err(source) => {
+                    let key = key.clone();
+                    return Err(ReduceNodeError::Store { key, source });
+                }
             }
         }
-        Ok(inputs)
+        Ok(reduced)
     }
 
     async fn ask(&self, prompt: String) -> Result<(ModelReply, usize), ReduceNodeError> {
@@ -285,17 +260,11 @@ fn answer(message: &Message) -> Option<String> {
     let Message::Assistant { content, .. } = message else {
         return None;
     };
-    let texts: Vec<_> = content
-        .iter()
-        .filter_map(|part| {
-            if let Part::Text(text) = part {
-                Some(&**text)
-            } else {
-                None
-            }
-        })
-        .collect();
-    let said = texts.join("\n");
+    let texts = content.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(&**text),
+        _ => None,
+    });
+    let said = texts.collect::<Vec<_>>().join("\n");
     let mut text = said.trim();
     while let Some(thought) = text.strip_prefix("<think>") {
         // An unfinished thought takes up the rest of the text.

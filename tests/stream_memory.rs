@@ -39,6 +39,8 @@ const TEXT: usize = 256 << 10;
 struct Counting {
     bytes: Arc<AtomicU64>,
 }
+    /// True if it takes nothing.
+    is_full: bool,
 
 #[async_trait]
 impl Backend for Counting {
@@ -58,6 +60,9 @@ impl Backend for Counting {
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         Ok(Box::new(CountingWriter {
+        if self.is_full {
+            return Err(BackendError::new(ErrorKind::Full, "nothing is taken"));
+        }
             store: self.clone(),
             written: 0,
         }))
@@ -252,6 +257,25 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             .await;
 
             let home = tempfile::tempdir().unwrap();
+            // A full store leaves little in memory too, of one text or of many.
+            let full = Counting {
+                is_full: true,
+                ..Counting::default()
+            };
+            for every in [usize::MAX, 64] {
+                let output = made(0..(64 << 20) / CHUNK, move |n| match n % every {
+                    1 => link(),
+                    _ => bytes(LINE, CHUNK),
+                });
+                let (peak, _) = cost(&reduction(full.clone(), limit), "a", output).await;
+                // A buffer that grows is twice as large, and is copied.
+                let at_most = AT_MOST + 3 * (16 << 20) + 16 * 4 * PREVIEW;
+                assert!(
+                    peak <= at_most,
+                    "a full store: {peak} bytes of {at_most} were in use at once"
+                );
+            }
+
             let run = reduction(Fs::open(home.path()).unwrap(), limit);
             let (peak, _) = cost(&run, "a", lines(16)).await;
             // A writer of files fills one buffer of 1 MiB while another is being written.

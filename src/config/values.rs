@@ -220,8 +220,8 @@ pub enum StoredNames {
 #[non_exhaustive]
 pub enum OnStoreFailure {
     /// The result stays unchanged; the report and the log say so. If a stream has already left
-    /// memory, up to 16 MiB are read back from the writer and shown. A longer stream is lost except
-    /// for its preview, and the hint says so.
+    /// memory, up to 16 MiB are read back from the writer and shown. What comes after that is given to
+    /// the store again. Otherwise a longer stream is lost except for its preview, and the hint says so.
     #[default]
     KeepOriginal,
     /// A preview that says it was not saved replaces the result. The rest is lost.

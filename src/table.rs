@@ -26,6 +26,8 @@ const MIN_FIELDS: usize = 3;
 const BELOW: &str = "text";
 /// Maximum length in bytes of the name of a column.
 const MAX_NAME: usize = 64;
+/// Maximum number of columns of blocks, each of which may have few of them.
+const MAX_COLUMNS: usize = 256;
 
 /// A table, and the text around it.
 #[derive(Debug)]
@@ -90,9 +92,16 @@ pub(crate) fn read<R>(
     });
     table.or_else(|| {
         let (from, names, rows) = blocks(text)?;
+        let mut row = |(line, fields): BlockRow| {
+            let mut cells = vec![String::new(); names.len()];
+            for (column, value) in fields {
+                cells[column] = value;
+            }
+            row(&names, (line, cells))
+        };
         Some(TextTable {
             before: &text[..from],
-            rows: rows.into_iter().map(|one| row(&names, one)).collect(),
+            rows: rows.into_iter().map(&mut row).collect(),
             names,
             after: "",
         })
@@ -224,7 +233,7 @@ impl TableForm {
                     continue;
                 }
                 Self::Aligned => cells_between(line, &gutters).unwrap_or_default(),
-                _ => drawn_cells(line),
+                _ => drawn_cells(line, columns),
             };
             is_below = true;
             if cells.len() != columns || line.trim().is_empty() {
@@ -285,7 +294,7 @@ fn drawn_names(text: &str) -> Option<(Vec<String>, usize)> {
     let below = is_border(first).then(|| lines.next());
     let (at, names) = below.unwrap_or(Some((0, first)))?;
     let (_, border) = lines.next()?;
-    is_border(border).then(|| (drawn_cells(names), at))
+    is_border(border).then(|| (drawn_cells(names, names.len()), at))
 }
 
 fn is_border(line: &str) -> bool {
@@ -295,8 +304,8 @@ fn is_border(line: &str) -> bool {
     dashes.nth(1).is_some() && line.chars().all(|c| " -=+|:".contains(c) || is_drawn(c))
 }
 
-/// The cells between borders; `\|` in a cell is not a border.
-fn drawn_cells(line: &str) -> Vec<String> {
+/// The cells between borders, but no more than one after `most`; `\|` in a cell is not a border.
+fn drawn_cells(line: &str, most: usize) -> Vec<String> {
     let line = line.trim();
     let inside = line.strip_prefix(BORDERS);
     let inside = inside.and_then(|line| line.strip_suffix(BORDERS));
@@ -304,6 +313,9 @@ fn drawn_cells(line: &str) -> Vec<String> {
     let mut is_escaped = false;
     for c in inside.unwrap_or(line).chars() {
         if BORDERS.contains(&c) && !is_escaped {
+            if cells.len() > most {
+                break;
+            }
             cells.push(String::new());
         } else if let Some(cell) = cells.last_mut() {
             if BORDERS.contains(&c) {
@@ -410,8 +422,12 @@ fn field(line: &str) -> Option<(&str, &str)> {
     is_field.then(|| (name, value.trim()))
 }
 
-/// The place at which blocks begin, the names of their fields, and a row for each.
-fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<TableRow>)> {
+/// The number of a block's first line, and the column and the value of each of its fields. There is no room for
+/// all columns in all blocks.
+type BlockRow = (u64, Vec<(usize, String)>);
+
+/// The place at which blocks begin, the names of their fields, and the blocks.
+fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<BlockRow>)> {
     let first_name = |from| text[from..].lines().next().and_then(field);
     let mut counts: HashMap<&str, usize> = HashMap::new();
     // One pass for all places.
@@ -421,7 +437,7 @@ fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<TableRow>)> {
     }
     let mut firsts = first_blocks(text).filter_map(|from| Some((from, first_name(from)?.0)));
     let (from, first) = firsts.find(|(_, name)| counts[name] >= MIN_BLOCKS)?;
-    let (mut names, mut rows) = (Vec::<String>::new(), Vec::<TableRow>::new());
+    let (mut names, mut rows) = (Vec::<String>::new(), Vec::<BlockRow>::new());
     let (mut fields, mut last) = (MIN_FIELDS, None);
     let before = text[..from].lines().count() as u64;
     for (line, number) in text[from..].lines().zip(before + 1..) {
@@ -450,17 +466,17 @@ fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<TableRow>)> {
                 names.len() - 1
             })
         });
+        if names.len() > MAX_COLUMNS {
+            return None;
+        }
         last = found.is_some().then_some(column).or(goes_on);
         fields += usize::from(found.is_some_and(|(_, value)| !value.is_empty()));
-        let cells = &mut rows.last_mut()?.1;
-        cells.resize(cells.len().max(column + 1), String::new());
-        if !cells[column].is_empty() {
-            cells[column].push('\n');
+        let block = &mut rows.last_mut()?.1;
+        match block.iter_mut().find(|(known, _)| *known == column) {
+            Some((_, known)) if known.is_empty() => known.push_str(value),
+            Some((_, known)) => *known += &format!("\n{value}"),
+            None => block.push((column, value.to_owned())),
         }
-        cells[column].push_str(value);
-    }
-    for (_, cells) in &mut rows {
-        cells.resize(names.len(), String::new());
     }
     (fields >= MIN_FIELDS && rows.len() >= MIN_BLOCKS).then_some((from, names, rows))
 }

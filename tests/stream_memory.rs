@@ -15,6 +15,7 @@ use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, PutOutcome, ReadRange, Writer,
 };
 use offcut::hint::Hint;
+use offcut::preview::Preview;
 use offcut::report::Outcome;
 use offcut::{Chunk, Part, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
 use peak_alloc::PeakAlloc;
@@ -38,6 +39,8 @@ const TEXT: usize = 256 << 10;
 #[derive(Clone, Debug, Default)]
 struct Counting {
     bytes: Arc<AtomicU64>,
+    /// True if it takes nothing.
+    is_full: bool,
 }
 
 #[async_trait]
@@ -57,6 +60,9 @@ impl Backend for Counting {
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        if self.is_full {
+            return Err(BackendError::new(ErrorKind::Full, "nothing is taken"));
+        }
         Ok(Box::new(CountingWriter {
             store: self.clone(),
             written: 0,
@@ -251,6 +257,25 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             )
             .await;
 
+            // A full store leaves little in memory too, of one text or of many.
+            let full = Counting {
+                is_full: true,
+                ..Counting::default()
+            };
+            for every in [usize::MAX, 64] {
+                let output = made(0..(64 << 20) / CHUNK, move |n| match n % every {
+                    1 => link(),
+                    _ => bytes(LINE, CHUNK),
+                });
+                let (peak, _) = cost(&reduction(full.clone(), limit), "a", output).await;
+                // A buffer that grows is twice as large, and is copied.
+                let at_most = AT_MOST + 3 * (16 << 20) + 16 * 4 * PREVIEW;
+                assert!(
+                    peak <= at_most,
+                    "a full store: {peak} bytes of {at_most} were in use at once"
+                );
+            }
+
             let home = tempfile::tempdir().unwrap();
             let run = reduction(Fs::open(home.path()).unwrap(), limit);
             let (peak, _) = cost(&run, "a", lines(16)).await;
@@ -261,7 +286,71 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
                 "files: {peak} bytes of {at_most} were in use at once"
             );
             names_stored_content(limit).await;
+            shapes_cost_a_few_times_the_text().await;
         });
+}
+
+/// Checks that texts which look like records cost no more memory than others do, however few of their fields they
+/// have, or however often these have to be named.
+async fn shapes_cost_a_few_times_the_text() {
+    const MOST: usize = 4 << 20;
+    let builder = ToolReduction::builder()
+        .backend(Counting::default())
+        .token_counter(TokenCounter::Estimate);
+    let run = builder
+        .max_length_for_trunc(LIMIT)
+        .preview(Preview::Mixed)
+        .preview_length(PREVIEW)
+        .build()
+        .unwrap();
+    let names = |count: usize, length: usize| -> Vec<String> {
+        (0..count)
+            .map(|n| format!("{:x<length$}", format!("n{n}")))
+            .collect()
+    };
+    let fill = |first: String, row: &str| {
+        let rows = (MOST - 3 - first.len()) / row.len();
+        first + &row.repeat(rows)
+    };
+    let object: Vec<String> = names(40, 1)
+        .iter()
+        .map(|name| format!("\"{name}\":1"))
+        .collect();
+    let fields: String = names(60_000, 8)
+        .iter()
+        .map(|name| format!("{name}: 1\n"))
+        .collect();
+    let few = "{\"n0\":10000},";
+    for (what, text) in [
+        (
+            "few of many fields",
+            fill(format!("[{{{}}},", object.join(",")), few) + "{}]",
+        ),
+        (
+            "blocks with few of many fields",
+            fill(format!("a: 1\nb: 1\nc: 1\n{fields}"), "a: 1\nb: 1\nc: 1\n"),
+        ),
+        (
+            "long names",
+            fill(names(26, 64).join(",") + "\n", &("1,".repeat(25) + "1\n")),
+        ),
+        ("no cells", fill("a,b\n".to_owned(), ",\n")),
+        (
+            "borders",
+            fill(
+                "| a | b |\n|---|---|\n| 1 | 2 |\n| 1 | 2 |\n| 1 | 2 |\n".to_owned(),
+                "|",
+            ),
+        ),
+        ("commas", fill("a,b\n1,2\n1,2\n1,2\n".to_owned(), ",")),
+    ] {
+        let (peak, _) = cost(&run, "a", ToolOutput::from(text)).await;
+        let at_most = 28 * MOST;
+        assert!(
+            peak <= at_most,
+            "{what}: {peak} bytes of {at_most} were in use at once"
+        );
+    }
 }
 
 /// Checks that a stream whose call names stored content is compared with it at little more than the memory

@@ -1,8 +1,11 @@
 //! Types of values in settings.
 
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{BuildError, size};
 use crate::backend::BackendError;
@@ -19,15 +22,11 @@ use crate::tokens::{CountTokens, Estimate};
 /// assert_eq!([1_000, 10_000, 100_000_000].map(|bytes| curve.bytes_for(bytes)), [630, 2_511, 5_000]);
 /// assert_eq!(PreviewLength::from(2_000).bytes_for(10_000), 2_000);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    untagged,
-    deny_unknown_fields,
-    expecting = "must be a whole number of bytes, a size such as \"8KB\", or the table { scale = N, exponent = N, at_most = N }"
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum PreviewLength {
     /// A fixed number of bytes.
-    Bytes(#[serde(deserialize_with = "size::bytes")] usize),
+    Bytes(usize),
     /// A curve that grows more slowly than the text: `scale · bytes^exponent`.
     Curve {
         /// More than 0.
@@ -35,9 +34,52 @@ pub enum PreviewLength {
         /// More than 0, and at most 1.
         exponent: f64,
         /// Maximum length in bytes.
-        #[serde(deserialize_with = "size::bytes")]
         at_most: usize,
     },
+}
+
+/// By the type of the value, so that an error in a curve names its field.
+impl<'de> Deserialize<'de> for PreviewLength {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Curve {
+            scale: f64,
+            exponent: f64,
+            #[serde(deserialize_with = "size::bytes")]
+            at_most: usize,
+        }
+        struct LengthVisitor;
+        impl<'de> Visitor<'de> for LengthVisitor {
+            type Value = PreviewLength;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number of bytes, a size such as \"8KB\", or the table { scale = N, exponent = N, at_most = N }")
+            }
+
+            fn visit_u64<E: Error>(self, bytes: u64) -> Result<PreviewLength, E> {
+                size::bytes(bytes.into_deserializer()).map(PreviewLength::Bytes)
+            }
+
+            fn visit_i64<E: Error>(self, bytes: i64) -> Result<PreviewLength, E> {
+                size::bytes(bytes.into_deserializer()).map(PreviewLength::Bytes)
+            }
+
+            fn visit_str<E: Error>(self, size: &str) -> Result<PreviewLength, E> {
+                size::bytes(size.into_deserializer()).map(PreviewLength::Bytes)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PreviewLength, A::Error> {
+                let Curve {
+                    scale,
+                    exponent,
+                    at_most,
+                } = Curve::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(PreviewLength::curve(scale, exponent, at_most))
+            }
+        }
+        from.deserialize_any(LengthVisitor)
+    }
 }
 
 impl From<usize> for PreviewLength {
@@ -220,8 +262,8 @@ pub enum StoredNames {
 #[non_exhaustive]
 pub enum OnStoreFailure {
     /// The result stays unchanged; the report and the log say so. If a stream has already left
-    /// memory, up to 16 MiB are read back from the writer and shown. A longer stream is lost except
-    /// for its preview, and the hint says so.
+    /// memory, up to 16 MiB are read back from the writer and shown. What comes after that is given to
+    /// the store again. Otherwise a longer stream is lost except for its preview, and the hint says so.
     #[default]
     KeepOriginal,
     /// A preview that says it was not saved replaces the result. The rest is lost.

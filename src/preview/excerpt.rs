@@ -9,10 +9,10 @@
 //! ```
 //!
 //! `12|` precedes the first of adjacent lines; `+` and a byte offset mark a start inside a line. A
-//! line that begins with its own, correct number needs no mark. Own numbers of lines that follow it
-//! are left out while they go up by one. After `names:` come names that are in no shown line, each
-//! after the number of a line that has it. The last line gives the number of bytes that are in no
-//! shown line.
+//! line that begins with its own, correct number needs no mark. Numbers that a reader of files has
+//! aligned are left out of the lines that follow it while they go up by one. After `names:` come
+//! names that are in no shown line, each after the number of a line that has it. The last line gives
+//! the number of bytes that are in no shown line.
 
 use std::collections::HashSet;
 
@@ -70,9 +70,9 @@ impl Unit<'_> {
     /// Length of the beginning of `line` that shows this unit after `last`, if it may.
     fn begins(&self, line: &str, last: Option<&Self>) -> Option<usize> {
         let is_next = last.is_some_and(|last| self.is_next_line(last));
-        let number = self.number().filter(|_| is_next);
         let verbatim = is_next.then(|| (String::new(), 0));
-        let counted_on = number.map(|(_, length)| (String::new(), length));
+        let aligned = self.aligned_number().filter(|_| is_next);
+        let counted_on = aligned.map(|(_, length)| (String::new(), length));
         let next = verbatim.into_iter().chain(counted_on);
         let mut forms = next.chain([(self.mark(), 0)]);
         forms.find_map(|(mark, from)| {
@@ -108,12 +108,12 @@ impl Excerpt<'_> {
     pub(crate) fn render(&self, length: Length) -> String {
         let end = |last: &Unit<'_>| if last.place.ends_line { "\n" } else { "…\n" };
         let mut out = String::new();
-        let mut before: Option<(&Unit<'_>, Option<u64>)> = None;
+        let mut before: Option<(&Unit<'_>, Option<(u64, usize)>)> = None;
         let mut shown = 0;
         for unit in &self.units {
             let Unit { text, place } = unit;
             shown += place.bytes + u64::from(place.ends_line && place.line <= length.feeds);
-            let number = unit.number();
+            let number = unit.aligned_number();
             match before {
                 Some((last, own)) if unit.follows(last) => {
                     out.push_str(text);
@@ -129,7 +129,7 @@ impl Excerpt<'_> {
                     out += &format!("{end}{}{text}", unit.mark());
                 }
             }
-            before = Some((unit, number.map(|(number, _)| number)));
+            before = Some((unit, number));
         }
         out += before.map(|(last, _)| end(last)).unwrap_or_default();
         if !self.names.is_empty() {
@@ -150,13 +150,13 @@ impl Excerpt<'_> {
     }
 }
 
-/// Length in bytes of a line's own number, if it continues the numbering of the shown line before
-/// it; otherwise 0.
-fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
-    match (before, number) {
-        (Some(before), Some((number, length))) if number == before + 1 => length,
-        _ => 0,
-    }
+/// Length in bytes of a line's aligned number, if it continues the numbering of the shown line
+/// before it; otherwise 0.
+fn counted_on(before: Option<(u64, usize)>, number: Option<(u64, usize)>) -> usize {
+    let next = before.map(|(before, length)| (before + 1, length));
+    number
+        .filter(|_| number == next)
+        .map_or(0, |(_, length)| length)
 }
 
 /// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text.

@@ -198,6 +198,34 @@ mod tests {
     }
 
     #[test]
+    fn ids_that_count_up_stay_in_their_lines() {
+        for (indent, sign) in [
+            ("", ": "),
+            ("", "|"),
+            ("", "\t"),
+            ("", "→"),
+            ("  ", ": "),
+            ("  ", "|"),
+            ("\t", "\t"),
+        ] {
+            for first in [1, 8, 1_000] {
+                let id = |at: usize| format!("{indent}{}{sign}", first + at);
+                let text: String = (0..200)
+                    .map(|at| format!("{}Ada of part_{at}\n", id(at)))
+                    .collect();
+                for preview in [Preview::Lines, Preview::Mixed, Preview::Index] {
+                    let shown = preview.show(&text, 400);
+                    assert!(holds_only(&shown, &text), "{shown}");
+                    for line in shown.lines().filter(|line| line.contains(" of ")) {
+                        let (_, at) = line.rsplit_once('_').unwrap();
+                        assert!(line.contains(&id(at.parse().unwrap())), "{shown}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn an_excerpt_of_a_file_has_no_ending_and_no_failure() {
         let noise: String = (1..=90)
             .map(|n| format!("{n:>4}→    keep(part_{n}, FAIL_{n});\n"))

@@ -67,8 +67,9 @@ pub(super) struct AroundRecords {
 
 struct Row<'j> {
     place: String,
-    /// The value of each field, by the order of `Records::names`; the last ones may be missing.
-    cells: Vec<Option<Node<'j>>>,
+    /// Its values, each with the place of its name in `Records::names`. Most names may be those of other records,
+    /// so there is no room for all.
+    cells: Box<[(usize, Node<'j>)]>,
 }
 
 /// The way in which the rows of a table are written.
@@ -116,18 +117,15 @@ impl<'j> Records<'j> {
                 return None;
             }
             inside += object.range().len() + place.len();
-            let mut cells = Vec::with_capacity(names.len());
-            for (name, value) in object.fields() {
+            let cells = object.fields().map(|(name, value)| {
                 let column = *places.entry(name).or_insert(names.len());
                 if column == names.len() {
                     names.push(name);
                 }
-                if cells.len() <= column {
-                    cells.resize(column + 1, None);
-                }
-                cells[column] = Some(value);
-                filled += 1;
-            }
+                (column, value)
+            });
+            let cells: Box<[_]> = cells.collect();
+            filled += cells.len();
             if names.len() > MAX_FIELDS {
                 return None;
             }
@@ -290,7 +288,8 @@ impl<'j> Records<'j> {
 
 impl<'j> Row<'j> {
     fn cell(&self, at: usize) -> Option<Node<'j>> {
-        self.cells.get(at).copied().flatten()
+        let cell = self.cells.iter().find(|(column, _)| *column == at);
+        cell.map(|(_, value)| *value)
     }
 }
 

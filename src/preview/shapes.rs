@@ -9,6 +9,8 @@ use crate::table;
 
 /// Maximum length in bytes of a text that is read.
 pub(crate) const MAX_TEXT: usize = 4 * 1024 * 1024;
+/// Maximum length in bytes of a table as JSON, which has the names of the columns in each row.
+const MAX_JSON: usize = 4 * MAX_TEXT;
 /// Maximum number of values and keys of a text that is read.
 const MAX_VALUES: usize = 1 << 20;
 /// Objects in objects that are searched for a list.
@@ -87,11 +89,20 @@ fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> O
 }
 
 fn show_table(text: &str, budget: usize) -> Option<String> {
-    let table = table::read(text, |names, (line, cells)| (line, object(names, &cells)))?;
+    let mut room = MAX_JSON;
+    let table = table::read(text, |names, (line, cells)| {
+        let object = object(names, &cells);
+        room = room.saturating_sub(object.len() + size_of::<String>());
+        let object = if room > 0 { object } else { String::new() };
+        (line, object)
+    })?;
+    if room == 0 {
+        return None;
+    }
     let objects = table.rows.iter().map(|(_, object)| object.as_str());
     let objects: Vec<&str> = objects.collect();
     let json = format!("[{}]", objects.join(","));
-    let document = JsonText::parse_within(&json, MAX_VALUES).ok()??;
+    let document = JsonText::parse_within(json, MAX_VALUES).ok()??;
     let names = table.names.iter().map(String::as_str).collect();
     let lines = table.rows.iter().map(|(line, _)| line.to_string());
     let after: Vec<&str> = table.after.split_whitespace().collect();

@@ -47,6 +47,18 @@ impl<'t> Unit<'t> {
         own_number(self.text).filter(|_| self.place.byte == 0)
     }
 
+    /// That number, if a reader of files has aligned it: to the right, before `→` or a tab. Other
+    /// numbers that count up may be ids (`1000: Bob`) or data (`8<tab>./src` of `du`), which a line
+    /// must keep, and readers that write such numbers can't be told from them.
+    pub(crate) fn aligned_number(&self) -> Option<(u64, usize)> {
+        self.number().filter(|(_, length)| {
+            let prefix = self.text[..*length].trim_start_matches(' ');
+            prefix.len() < *length
+                && prefix.starts_with(|c: char| c.is_ascii_digit())
+                && prefix.ends_with(['→', '\t'])
+        })
+    }
+
     /// The unit, `lines` lines later.
     pub(crate) fn moved(self, lines: u64) -> Self {
         let line = lines + self.place.line;

@@ -1,6 +1,7 @@
 //! OpenAI's encodings, made safe for any text.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use tiktoken_rs::CoreBPE;
 
@@ -15,9 +16,16 @@ const MAX_RUN: usize = 4 * 1024;
 ///
 /// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
 /// about 0.1 s and 45 MB, once for each process. This happens on the first count.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Encoding {
+    name: &'static str,
     tables: fn() -> &'static CoreBPE,
+}
+
+impl fmt::Debug for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Encoding({})", self.name)
+    }
 }
 
 impl Encoding {
@@ -25,6 +33,7 @@ impl Encoding {
     #[must_use]
     pub fn o200k_base() -> Self {
         Self {
+            name: "o200k_base",
             tables: tiktoken_rs::o200k_base_singleton,
         }
     }
@@ -33,6 +42,7 @@ impl Encoding {
     #[must_use]
     pub fn cl100k_base() -> Self {
         Self {
+            name: "cl100k_base",
             tables: tiktoken_rs::cl100k_base_singleton,
         }
     }
@@ -103,6 +113,14 @@ fn kinds_of(c: char) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debug_shows_the_name() {
+        assert_eq!(
+            format!("{:?}", Encoding::o200k_base()),
+            "Encoding(o200k_base)"
+        );
+    }
 
     #[test]
     fn special_tokens_are_ordinary_text() {

@@ -16,6 +16,10 @@ use crate::content::{Chunk, Part};
 /// feed. Otherwise the state of all texts would grow without bound.
 const MAX_SLOTS: usize = 256;
 
+/// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
+/// memory or in a context.
+pub(super) const MAX_TAKEN_BACK: u64 = 16 << 20;
+
 /// The part of a result that has arrived so far.
 #[derive(Debug)]
 pub(super) struct Held {
@@ -221,6 +225,12 @@ impl Held {
         self.text(last)?.comes_in_chunks.then_some(last)
     }
 
+    /// Length of all texts so far in bytes.
+    pub(super) fn length(&self) -> u64 {
+        let open = self.texts().last().filter(|_| self.is_open);
+        self.ended + open.map_or(0, ArrivingText::length)
+    }
+
     /// Returns `true` if the texts that have ended are together over the limit.
     pub(super) fn is_over_limit(&self) -> bool {
         self.job.is_over_limit(self.ended)
@@ -302,11 +312,15 @@ impl Held {
         }
     }
 
-    /// Takes back everything that was spilled, which is `bytes`, and spills nothing any more. Without
-    /// them it is lost, and later texts are spilled again, since the store may have recovered.
+    /// Takes back everything that was spilled, which is `bytes`, and spills again only what comes after
+    /// [`MAX_TAKEN_BACK`]. Without them it is lost, and later texts are spilled again, since the store may
+    /// have recovered.
     pub(super) fn take_back_all(&mut self, bytes: Option<&[u8]>) {
         self.spilled = 0;
-        self.spill_above = self.spill_above.filter(|_| bytes.is_none());
+        if bytes.is_some() {
+            let least = |above: u64| above.max(MAX_TAKEN_BACK);
+            self.spill_above = self.spill_above.map(least);
+        }
         for slot in 0..self.slots.len() {
             if let Some(Range { start, end }) = self.spilled(slot) {
                 // Both are within the spilled bytes, so they fit a usize.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::backend::layout::Phase;
 use futures_util::StreamExt;
 
-use super::held::Held;
+use super::held::{Held, MAX_TAKEN_BACK};
 use super::job::{Job, report, text_bytes};
 use super::plan::{Cut, Plan, plan, plan_lost};
 use super::spill::Spill;
@@ -17,10 +17,6 @@ use crate::content::{Body, Chunk, Part, ToolOutput};
 use crate::error::OffloadError;
 use crate::read_back::{named_in, page_of_other};
 use crate::report::{Change, Decision, DecisionFailure, ErrorSource, Outcome, Reason, Report};
-
-/// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
-/// memory or in a context.
-const MAX_TAKEN_BACK: u64 = 16 << 20;
 
 /// Truncates a result without a handler, reading it to its end. `failure` is the reason why no
 /// handler decided.
@@ -95,6 +91,7 @@ impl Run {
         let Some(bytes) = self.held.push(chunk) else {
             return Ok(());
         };
+        self.stays = false;
         if let Err(error) = self.spill.write(bytes.clone()).await {
             let spilled = if self.failed(error)? {
                 self.all_spilled(&bytes).await
@@ -108,11 +105,12 @@ impl Run {
         Ok(())
     }
 
-    /// All spilled bytes, followed by `last`, which could not be written; `None` if that is too
-    /// long or lost.
+    /// All spilled bytes, followed by `last`, which could not be written; `None` if that, or the
+    /// result so far, is too long, or if it is lost.
     async fn all_spilled(&mut self, last: &[u8]) -> Option<Vec<u8>> {
         let before = self.spill.length;
-        if before + last.len() as u64 > MAX_TAKEN_BACK {
+        let longest = self.held.length().max(before + last.len() as u64);
+        if longest > MAX_TAKEN_BACK {
             return None;
         }
         let mut bytes = self.spill.read(0..before).await.ok()?;

@@ -122,6 +122,20 @@ fn an_error_returned_from_main_prints_its_causes_in_one_line() {
     "#);
 }
 
+#[test]
+fn debug_shows_no_schema() {
+    use offcut::format::{Message, Messages, Plain};
+    let mut messages = [Message::user("a secret")];
+    let mut messages = Messages::new(Plain, &mut messages);
+    let tools = [json!({"name": "grep", "description": "a secret"})];
+    let turn = offcut::Turn {
+        tools: &tools,
+        last_usage: Some(7),
+        ..offcut::Turn::new(&mut messages)
+    };
+    insta::assert_snapshot!(format!("{turn:?}"), @"Turn { conversation: 1 messages, tools: 1, last_usage: Some(7), is_too_long: false, is_cold: false, repeats_only: false }");
+}
+
 #[tokio::test]
 async fn o2_the_limit_that_an_error_advises_is_accepted() {
     let build = |limit: usize| builder(&memory()).max_length_for_trunc(limit).build();

@@ -237,6 +237,11 @@ fn errors_of_a_file_name_their_place() {
         "max_length_for_trunc = -5",
         "max_length_for_trunc = \"5\"",
         "preview_length = 1.5",
+        "preview_length = { scale = \"memory:secret\", exponent = 0.6, at_most = 500 }",
+        "preview_length = { scale = 9, exponent = 0.6, at_most = true }",
+        "preview_length = { scale = 9, exponent = 0.6 }",
+        "preview_length = { scale = 9, exponnent = 0.6, at_most = 500 }",
+        "[tool_config.grep.stub_length]\nscale = 9\nexponent = 0.6\nat_most = 1.5",
         "token_counter = \"gpt2\"",
         "language = \"french\"",
         "on_offload_error = true",
@@ -278,7 +283,17 @@ fn errors_of_a_file_name_their_place() {
     "max_length_for_trunc = \"5\""
         line 1, `max_length_for_trunc`: not a size: write a number of bytes, or one with a unit, such as "8KB" (8000) or "8KiB" (8192)
     "preview_length = 1.5"
-        line 1, `preview_length`: must be a whole number of bytes, a size such as "8KB", or the table { scale = N, exponent = N, at_most = N }
+        line 1, `preview_length`: invalid type: floating point `1.5`, expected a whole number of bytes, a size such as "8KB", or the table { scale = N, exponent = N, at_most = N }
+    "preview_length = { scale = \"memory:secret\", exponent = 0.6, at_most = 500 }"
+        line 1, `preview_length.scale`: invalid type: a string, expected f64
+    "preview_length = { scale = 9, exponent = 0.6, at_most = true }"
+        line 1, `preview_length.at_most`: must be a whole number of bytes, or a size such as "8KB"
+    "preview_length = { scale = 9, exponent = 0.6 }"
+        line 1, `preview_length`: missing field `at_most`
+    "preview_length = { scale = 9, exponnent = 0.6, at_most = 500 }"
+        line 1, `preview_length.exponnent`: unknown field; did you mean `exponent`?
+    "[tool_config.grep.stub_length]\nscale = 9\nexponent = 0.6\nat_most = 1.5"
+        line 4, `tool_config.grep.stub_length.at_most`: must be a whole number of bytes, or a size such as "8KB"
     "token_counter = \"gpt2\""
         line 1, `token_counter`: unknown value `gpt2`: use one of o200k_base, cl100k_base, estimate
     "language = \"french\""

@@ -35,11 +35,10 @@ pub(crate) enum EngineError {
 }
 
 impl From<SettingsError> for EngineError {
-    fn from(error: SettingsError) -> Self {
-        // They are on one line, which no user has seen.
-        let text = ErrorChain(&error).to_string();
-        let text = text.strip_prefix("line 1").unwrap_or(&text);
-        Self::Settings(text.trim_start_matches([',', ':', ' ']).to_owned())
+    fn from(mut error: SettingsError) -> Self {
+        // The packages write them as JSON text of one line, which no user has seen.
+        error.line = None;
+        Self::Settings(ErrorChain(&error).to_string())
     }
 }
 

@@ -57,8 +57,8 @@ async fn the_causes_of_an_error_are_shown() -> Result<(), Box<dyn Error>> {
     let said = panic.downcast_ref::<String>().ok_or("no text")?;
     assert!(
         said.ends_with(
-            "a put of 0 bytes under a key of 12 failed: nothing can be stored (Unavailable); caused by: no connection to the database; \
-             caused by: the port is 5433"
+            "a put of 0 bytes under a key of 12 failed: nothing can be stored: no connection to the database: \
+             the port is 5433 (Unavailable)"
         ),
         "{said}"
     );

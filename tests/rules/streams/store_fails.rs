@@ -286,6 +286,48 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
     assert_eq!(stored(&store).await.len(), 1);
 }
 
+/// Chunks of 64 KiB with `bytes` bytes in all.
+fn long(bytes: usize) -> Vec<Chunk> {
+    let line = "a line of it, with some words\n";
+    chunks(&line.repeat(bytes / line.len()), 64 << 10)
+}
+
+#[tokio::test]
+async fn t12_what_comes_after_16_mib_is_not_held_for_a_store_that_failed_early() {
+    // It works again when so much has come.
+    let store = Rigged::new();
+    store.store.fault_on_chunk(1, Fault::Fail(ErrorKind::Full));
+    let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
+    let shown = go(&keeping, &call("a", "f"), output(long(17 << 20))).await;
+    assert_eq!(shown.outcome(), Outcome::Truncated);
+    let all = stored(&store).await;
+    assert_eq!(all.len(), 1);
+    let Chunk::Bytes(first) = &long(17 << 20)[0] else {
+        panic!("no bytes")
+    };
+    assert!(all[0].1.starts_with(first));
+    let hint = Hint::parse(text(&shown.parts)).unwrap();
+    assert_eq!(hint.bytes, all[0].1.len() as u64);
+    assert!(hint.location.is_some() && shown.report.unwrap().decisions[0].error.is_some());
+
+    // It never works again.
+    let store = Rigged::shut();
+    let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
+    let mut came = long(17 << 20);
+    came.extend([link(), Chunk::Part(Part::Text(lines(300)))]);
+    let shown = go(&keeping, &call("a", "f"), output(came)).await;
+    assert_eq!(shown.outcome(), Outcome::Lost);
+    for part in [&shown.parts[0], &shown.parts[2]] {
+        let Part::Text(hint) = part else {
+            panic!("no text")
+        };
+        assert_eq!(Hint::parse(hint).unwrap().location, None);
+    }
+    let under = go(&keeping, &call("b", "f"), output(long(15 << 20))).await;
+    assert_eq!(under.outcome(), Outcome::Kept(Reason::StoreFailed));
+    assert!(text(&under.parts).len() > 14 << 20);
+}
+
 #[tokio::test]
 async fn t12_bytes_that_are_not_utf8_are_shown_whole() {
     let content = b"caf\xe9 au lait\n".repeat(300);

@@ -1,7 +1,6 @@
 //! Helpers of the clauses: assertions that name the clause, and calls that must succeed.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::ops::Range;
@@ -12,7 +11,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Key, PutOutcome, ReadRange, Writer,
+    Backend, BackendError, Entry, ErrorChain, ErrorKind, Key, PutOutcome, ReadRange, Writer,
 };
 use tokio::task::{JoinSet, yield_now};
 
@@ -53,13 +52,7 @@ pub(super) fn succeed<T>(result: Result<T, BackendError>, clause: &str, of: &str
 
 /// The error, its kind and the chain of its causes.
 pub(super) fn error_chain(error: &BackendError) -> String {
-    let mut text = format!("{error} ({:?})", error.kind());
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!("; caused by: {error}");
-        cause = error.source();
-    }
-    text
+    format!("{} ({:?})", ErrorChain(error), error.kind())
 }
 
 pub(super) fn key(path: impl Into<String>) -> Key {

@@ -5,23 +5,20 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::rules::{InvalidMessage, content, invalid, require, shown, text};
+use super::rules::{Broken, InvalidMessage, content, each, invalid, require, shown, take, text};
 
 pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
     let mut turns = RoleTurns::default();
-    for (at, message) in messages.iter().enumerate() {
-        let fail = |problem: String| invalid(at, problem);
-        let role = text(message, "role").map_err(fail)?;
+    each(messages, |at, message| {
+        let role = text(message, "role")?;
         require(
             matches!(role, "user" | "assistant"),
             "`role` must be user or assistant",
-        )
-        .map_err(fail)?;
+        )?;
         require(
             at > 0 || role == "user",
             "the first message must be a user message",
-        )
-        .map_err(fail)?;
+        )?;
         turns.begin(at, role)?;
         let said = message.get("content");
         let is_last = at + 1 == messages.len() && role == "assistant";
@@ -29,18 +26,20 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
             said.as_str() == Some("") || said.as_array().is_some_and(Vec::is_empty)
         });
         if is_empty {
-            require(is_last, "`content` is empty").map_err(fail)?;
-            continue;
+            require(is_last, "`content` is empty")?;
+            return Ok(());
         }
-        content(said, "content", |block| shape(block, role)).map_err(fail)?;
+        content(said, "content", |block| shape(block, role))?;
         for block in said.and_then(Value::as_array).into_iter().flatten() {
-            turns.take(at, block).map_err(fail)?;
+            turns.take(at, block)?;
         }
         if said.is_some_and(Value::is_string) {
             turns.has_text = true;
         }
-    }
-    turns.end()
+        Ok(())
+    })?;
+    let unanswered = |(at, problem)| Err(invalid(at, problem));
+    turns.unanswered().map_or(Ok(()), unanswered)
 }
 
 /// Consecutive messages of one role, which are one turn.
@@ -56,10 +55,12 @@ struct RoleTurns<'m> {
 }
 
 impl<'m> RoleTurns<'m> {
-    fn begin(&mut self, at: usize, role: &'m str) -> Result<(), InvalidMessage> {
+    fn begin(&mut self, at: usize, role: &'m str) -> Result<(), Broken> {
         if at == 0 || role != self.role {
-            if role == "assistant" {
-                self.end()?;
+            if role == "assistant"
+                && let Some((at, problem)) = self.unanswered()
+            {
+                return Err(Broken::at(at, problem));
             }
             (self.role, self.has_text) = (role, false);
         }
@@ -78,13 +79,9 @@ impl<'m> RoleTurns<'m> {
             }
             "tool_result" => {
                 let id = text(block, "tool_use_id")?;
-                let Some(call) = self.open.iter().position(|(open, _)| *open == id) else {
-                    return Err(format!(
-                        "no open call of the preceding assistant turn has the id {}",
-                        shown(id)
-                    ));
-                };
-                self.open.remove(call);
+                let problem = "no open call of the preceding assistant turn has the id";
+                let is_it = |(open, _): &(&str, usize)| *open == id;
+                take(&mut self.open, is_it, || format!("{problem} {}", shown(id)))?;
                 require(
                     !self.has_text,
                     "results must come before everything else in a turn",
@@ -95,14 +92,11 @@ impl<'m> RoleTurns<'m> {
         Ok(())
     }
 
-    fn end(&self) -> Result<(), InvalidMessage> {
-        match self.open.first() {
-            Some((id, at)) => Err(invalid(
-                *at,
-                format!("the call {} has no result in the next turn", shown(id)),
-            )),
-            None => Ok(()),
-        }
+    /// The first call without a result: its message, and the problem.
+    fn unanswered(&self) -> Option<(usize, String)> {
+        let (id, at) = self.open.first()?;
+        let problem = format!("the call {} has no result in the next turn", shown(id));
+        Some((*at, problem))
     }
 }
 

@@ -3,13 +3,12 @@
 
 use serde_json::Value;
 
-use super::rules::{InvalidMessage, invalid, require, shown, text};
+use super::rules::{Broken, InvalidMessage, each, invalid, require, shown, take, text};
 
 pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
     // The calls of the previous content, and its index.
     let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
-    for (at, content) in contents.iter().enumerate() {
-        let fail = |problem: String| invalid(at, problem);
+    each(contents, |at, content| {
         let role = content
             .get("role")
             .and_then(Value::as_str)
@@ -17,41 +16,33 @@ pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
         require(
             matches!(role, "user" | "model" | "function"),
             "`role` must be user or model",
-        )
-        .map_err(fail)?;
+        )?;
         let parts = content.get("parts").and_then(Value::as_array);
         let parts = parts.filter(|parts| !parts.is_empty());
-        let parts = parts.ok_or_else(|| invalid(at, "`parts` must be a non-empty list"))?;
+        let parts = parts.ok_or_else(|| "`parts` must be a non-empty list".to_owned())?;
         let (mut calls, mut answers) = (Vec::new(), Vec::new());
         for part in parts {
-            shape(part, role, &mut calls, &mut answers).map_err(fail)?;
+            shape(part, role, &mut calls, &mut answers)?;
         }
         if answers.len() != open.len() {
             let (is, should) = (answers.len(), open.len());
             let problem = format!(
                 "{is} function responses follow a content with {should} function calls: send one for each call"
             );
-            return Err(invalid(
-                if answers.is_empty() { asked_at } else { at },
-                problem,
-            ));
+            let at = if answers.is_empty() { asked_at } else { at };
+            return Err(Broken::at(at, problem));
         }
         for name in answers {
-            let Some(call) = open.iter().position(|open| *open == name) else {
-                return Err(invalid(
-                    at,
-                    format!("no preceding function call has the name {}", shown(name)),
-                ));
-            };
-            open.remove(call);
+            let problem = || format!("no preceding function call has the name {}", shown(name));
+            take(&mut open, |open| *open == name, problem)?;
         }
         require(
             calls.is_empty() || at > 0,
             "function calls must follow a user content",
-        )
-        .map_err(fail)?;
+        )?;
         (open, asked_at) = (calls, at);
-    }
+        Ok(())
+    })?;
     require(
         open.is_empty(),
         "its function calls have no responses: send one for each call",

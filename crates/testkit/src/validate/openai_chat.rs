@@ -3,36 +3,24 @@
 
 use serde_json::Value;
 
-use super::rules::{InvalidMessage, content, invalid, require, shown, text};
+use super::rules::{Broken, InvalidMessage, content, each, invalid, require, shown, take, text};
 
 pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
     // The calls of the last assistant message that have no result yet, and its index.
     let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
-    for (at, message) in messages.iter().enumerate() {
-        let fail = |problem: String| invalid(at, problem);
-        let role = text(message, "role").map_err(fail)?;
+    each(messages, |at, message| {
+        let role = text(message, "role")?;
         if role == "tool" {
-            let id = text(message, "tool_call_id").map_err(fail)?;
-            let Some(answered) = open.iter().position(|open| *open == id) else {
-                return Err(invalid(
-                    at,
-                    format!(
-                        "no open call of the preceding assistant message has the id {}",
-                        shown(id)
-                    ),
-                ));
-            };
-            open.remove(answered);
+            let id = text(message, "tool_call_id")?;
+            let problem = "no open call of the preceding assistant message has the id";
+            let is_it = |open: &&str| *open == id;
+            take(&mut open, is_it, || format!("{problem} {}", shown(id)))?;
         } else if let Some(id) = open.first() {
-            return Err(invalid(
-                asked_at,
-                format!(
-                    "the call {} has no tool message directly after it",
-                    shown(id)
-                ),
-            ));
+            let problem = "has no tool message directly after it";
+            let problem = format!("the call {} {problem}", shown(id));
+            return Err(Broken::at(asked_at, problem));
         }
-        shape(message, role).map_err(fail)?;
+        shape(message, role)?;
         if role == "assistant" {
             asked_at = at;
             let calls = message
@@ -42,7 +30,8 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
                 .flatten();
             open = calls.filter_map(|call| call.get("id")?.as_str()).collect();
         }
-    }
+        Ok(())
+    })?;
     match open.first() {
         Some(id) => Err(invalid(
             asked_at,

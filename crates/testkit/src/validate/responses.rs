@@ -2,44 +2,38 @@
 
 use serde_json::Value;
 
-use super::rules::{InvalidMessage, content, invalid, require, shown, text};
+use super::rules::{InvalidMessage, content, each, invalid, require, shown, take, text};
 
 pub(super) fn validate(items: &[Value]) -> Result<(), InvalidMessage> {
     // Calls without an output yet: kind, id and index.
     let mut open: Vec<(bool, &str, usize)> = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        let fail = |problem: String| invalid(at, problem);
-        require(item.is_object(), "an item must be an object").map_err(fail)?;
+    each(items, |at, item| {
+        require(item.is_object(), "an item must be an object")?;
         let kind = if item.get("type").is_some() {
-            text(item, "type").map_err(fail)?
+            text(item, "type")?
         } else {
             "message"
         };
         let is_custom = kind.starts_with("custom_");
         match kind {
-            "message" => message(item).map_err(fail)?,
+            "message" => message(item)?,
             "function_call" | "custom_tool_call" => {
-                text(item, "name").map_err(fail)?;
-                text(item, if is_custom { "input" } else { "arguments" }).map_err(fail)?;
-                open.push((is_custom, text(item, "call_id").map_err(fail)?, at));
+                text(item, "name")?;
+                text(item, if is_custom { "input" } else { "arguments" })?;
+                open.push((is_custom, text(item, "call_id")?, at));
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let id = text(item, "call_id").map_err(fail)?;
-                let Some(call) = open
-                    .iter()
-                    .position(|(custom, open, _)| (*custom, *open) == (is_custom, id))
-                else {
-                    return Err(invalid(
-                        at,
-                        format!("no open call before it has the id {}", shown(id)),
-                    ));
-                };
-                open.remove(call);
-                content(item.get("output"), "output", part).map_err(fail)?;
+                let id = text(item, "call_id")?;
+                let is_it =
+                    |(custom, open, _): &(bool, &str, usize)| (*custom, *open) == (is_custom, id);
+                let problem = || format!("no open call before it has the id {}", shown(id));
+                take(&mut open, is_it, problem)?;
+                content(item.get("output"), "output", part)?;
             }
             _ => {}
         }
-    }
+        Ok(())
+    })?;
     match open.first() {
         Some((_, id, at)) => Err(invalid(
             *at,

@@ -20,6 +20,48 @@ pub(super) fn invalid(message: usize, problem: impl Into<String>) -> InvalidMess
     }
 }
 
+/// A broken rule, and the message that breaks it if that is an earlier one than the message at hand.
+pub(super) struct Broken {
+    at: Option<usize>,
+    problem: String,
+}
+
+impl Broken {
+    pub(super) fn at(message: usize, problem: impl Into<String>) -> Self {
+        Self {
+            at: Some(message),
+            problem: problem.into(),
+        }
+    }
+}
+
+impl From<String> for Broken {
+    fn from(problem: String) -> Self {
+        Self { at: None, problem }
+    }
+}
+
+/// Checks each message by `rule`, which gets its index too.
+pub(super) fn each<'m>(
+    messages: &'m [Value],
+    mut rule: impl FnMut(usize, &'m Value) -> Result<(), Broken>,
+) -> Result<(), InvalidMessage> {
+    let mut messages = messages.iter().enumerate();
+    messages.try_for_each(|(at, message)| {
+        rule(at, message).map_err(|broken| invalid(broken.at.unwrap_or(at), broken.problem))
+    })
+}
+
+/// Takes the first of the `open` calls that `is_it` is true of; fails with `problem` if there is none.
+pub(super) fn take<T>(
+    open: &mut Vec<T>,
+    is_it: impl FnMut(&T) -> bool,
+    problem: impl FnOnce() -> String,
+) -> Result<T, String> {
+    let at = open.iter().position(is_it).ok_or_else(problem)?;
+    Ok(open.remove(at))
+}
+
 /// Returns `problem` as an error unless `holds` is true.
 pub(super) fn require(holds: bool, problem: impl Into<String>) -> Result<(), String> {
     if holds { Ok(()) } else { Err(problem.into()) }

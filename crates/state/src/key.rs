@@ -108,6 +108,18 @@ impl From<String> for ItemKey<'_> {
     }
 }
 
+impl From<i64> for ItemKey<'_> {
+    fn from(int: i64) -> Self {
+        Self::Int(int.into())
+    }
+}
+
+impl From<u64> for ItemKey<'_> {
+    fn from(int: u64) -> Self {
+        Self::Int(int.into())
+    }
+}
+
 /// A key from a closure: see [`by`].
 #[derive(Clone, Copy, Debug)]
 pub struct By<F>(F);

@@ -149,13 +149,16 @@ impl<M> AddMessages<M> {
         existing: &[M],
         mut update: Vec<MessageUpdate<M>>,
     ) -> Result<ListEdit<M>, Cause> {
-        if update.iter().all(|item| self.skips(item)) {
+        // Before ids are assigned, which `skip` may look at.
+        let skips = |item: &MessageUpdate<M>| matches!((&self.skip, item), (Some(skip), MessageUpdate::Put(message)) if skip(message));
+        let skipped: Vec<bool> = update.iter().map(skips).collect();
+        if !skipped.contains(&false) {
             return Ok(ListEdit::append(Vec::new()));
         }
         if let Some(assign) = &self.assign {
-            self.assign_missing(assign, existing, &mut update)?;
+            self.assign_missing(assign, existing, &mut update, &skipped)?;
         }
-        let decision = self.decide(existing, &update)?;
+        let decision = self.decide(existing, &update, &skipped)?;
         let messages = update.into_iter().map(|item| match item {
             MessageUpdate::Put(message) => Some(message),
             MessageUpdate::Remove(_) | MessageUpdate::RemoveAll => None,
@@ -163,17 +166,14 @@ impl<M> AddMessages<M> {
         Ok(decision.into_edit(existing.len(), messages))
     }
 
-    fn skips(&self, item: &MessageUpdate<M>) -> bool {
-        matches!((&self.skip, item), (Some(skip), MessageUpdate::Put(message)) if skip(message))
-    }
-
     fn decide<'m>(
         &self,
         existing: &'m [M],
         update: &'m [MessageUpdate<M>],
+        skipped: &[bool],
     ) -> Result<KeyedDecision, Cause> {
         let ops = update.iter().enumerate().map(|(index, item)| match item {
-            _ if self.skips(item) => Ok(Op::Skip),
+            _ if skipped[index] => Ok(Op::Skip),
             MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
             _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),
             MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
@@ -204,6 +204,7 @@ impl<M> AddMessages<M> {
         (new_id, set): &Assign<M>,
         existing: &[M],
         update: &mut [MessageUpdate<M>],
+        skipped: &[bool],
     ) -> Result<(), Cause> {
         let mut missing = Vec::new();
         // Reserves every id that the update names, even later in it: otherwise a message given that
@@ -211,7 +212,7 @@ impl<M> AddMessages<M> {
         let mut taken = HashSet::new();
         for (index, item) in update.iter().enumerate() {
             match item {
-                _ if self.skips(item) => {}
+                _ if skipped[index] => {}
                 MessageUpdate::Put(message) => match self.id_of(message, Side::Update, index)? {
                     Some(id) => _ = taken.insert(id.into_owned()),
                     None => missing.push(index),

@@ -1,6 +1,6 @@
 //! Requests that wait for their answers.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use offcut::ToolCall;
 
@@ -44,7 +44,7 @@ const MAX_WAITING: usize = 1024;
 /// Requests with the keys of their ids, the oldest first. A client may use an id again; its answers come in the order of
 /// requests.
 #[derive(Debug, Default)]
-pub(super) struct WaitingRequests(Vec<(String, Waiting)>);
+pub(super) struct WaitingRequests(VecDeque<(String, Waiting)>);
 
 impl WaitingRequests {
     pub(super) fn is_empty(&self) -> bool {
@@ -60,7 +60,7 @@ impl WaitingRequests {
         if self.0.len() >= MAX_WAITING {
             self.take(|_, request| request.is_clients());
         }
-        self.0.push((key, request));
+        self.0.push_back((key, request));
     }
 
     /// Takes the oldest request with this id that the server has seen.
@@ -83,7 +83,7 @@ impl WaitingRequests {
             .0
             .iter()
             .position(|(key, request)| is_meant(key, request))?;
-        Some(self.0.remove(nth).1)
+        Some(self.0.remove(nth)?.1)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Bodies of HTTP, and the messages in them.
 
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response};
 use http_body_util::{BodyDataStream, BodyExt, Limited};
@@ -13,7 +14,13 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Reads a body of at most `max` bytes; a longer one fails with a
 /// [`LengthLimitError`](http_body_util::LengthLimitError).
 pub(crate) async fn whole(body: Incoming, max: usize) -> Result<Bytes, BoxError> {
-    Ok(Limited::new(body, max).collect().await?.to_bytes())
+    let mut frames = BodyDataStream::new(Limited::new(body, max));
+    let mut whole = Vec::new();
+    // A frame may be a byte, and costs more than that to keep.
+    while let Some(frame) = frames.try_next().await? {
+        whole.extend_from_slice(&frame);
+    }
+    Ok(whole.into())
 }
 
 /// The events of a body. One with more than `max` bytes is dropped.

@@ -76,11 +76,7 @@ impl Connection {
     }
 
     /// Sends a request of the gateway's own with a body that is at hand, and follows redirects to the
-    /// same server, which keep method and body.
-    ///
-    /// # Errors
-    ///
-    /// The server can't be reached, or answers with a status that is not a success.
+    /// same server, which keep method and body. Any status is an answer.
     pub(crate) async fn send(
         &self,
         method: &Method,
@@ -88,12 +84,7 @@ impl Connection {
         body: &Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
         let headers = self.own(method, headers);
-        let response = self.follow(&self.url, method, headers, body).await?;
-        if response.status().is_success() {
-            Ok(response)
-        } else {
-            Err(RequestFailure::read(response).await)
-        }
+        self.follow(&self.url, method, headers, body).await
     }
 
     /// Sends a client's request on. Any status is an answer, which may be compressed.

@@ -59,14 +59,13 @@ impl MessageExchange {
             let (headers, nth) = link.head(&self.meaning);
             let has_session = headers.contains_key(SESSION);
             let sent = link.connection.send(&Method::POST, &headers, &self.message);
-            let failure = match sent.await {
-                Ok(response) => {
-                    let mut session = link.session();
-                    session.has_worked |= session.nth == nth;
-                    return Ok(response);
-                }
-                Err(failure) => failure,
-            };
+            let response = sent.await?;
+            if response.status().is_success() {
+                let mut session = link.session();
+                session.has_worked |= session.nth == nth;
+                return Ok(response);
+            }
+            let failure = RequestFailure::read(response).await;
             let has_worked = link.session().has_worked;
             if is_renewed || !has_session || !failure.is_session_lost(has_worked) {
                 return Err(failure);
@@ -161,5 +160,5 @@ async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<RequestFailure>>
 async fn post(link: &Link, message: &Bytes) -> Result<Response<Incoming>, RequestFailure> {
     let (headers, _) = link.head(&link.read(message));
     let sent = link.connection.send(&Method::POST, &headers, message);
-    sent.await
+    RequestFailure::unless_success(sent.await?)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::header::WWW_AUTHENTICATE;
+use http::response::Parts;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use offcut::json::{Node, View};
@@ -51,20 +52,32 @@ pub(crate) enum RequestFailure {
 impl RequestFailure {
     /// The failure that an answer stands for, with what its body says.
     pub(super) async fn read(response: Response<Incoming>) -> Self {
-        let status = response.status();
-        let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
-        let challenges: Vec<&str> = challenges.filter_map(|one| one.to_str().ok()).collect();
-        let challenge = (!challenges.is_empty()).then(|| challenges.join(", "));
-        let body = timeout(ERROR, whole(response.into_body(), MAX_ERROR)).await;
+        let (head, body) = response.into_parts();
+        let body = timeout(ERROR, whole(body, MAX_ERROR)).await;
         let body = body.ok().and_then(Result::ok).unwrap_or_default();
+        Self::of(&head, &body)
+    }
+
+    /// The failure that an answer stands for, by its head and what there is of its body.
+    fn of(head: &Parts, body: &[u8]) -> Self {
+        let challenges = head.headers.get_all(WWW_AUTHENTICATE).iter();
+        let challenges: Vec<&str> = challenges.filter_map(|one| one.to_str().ok()).collect();
         let lower = body.to_ascii_lowercase();
         let says = |words: &str| memchr::memmem::find(&lower, words.as_bytes()).is_some();
         Self::Status {
-            status,
-            challenge,
-            error: error_in(&body),
+            status: head.status,
+            challenge: (!challenges.is_empty()).then(|| challenges.join(", ")),
+            error: error_in(body),
             names_session: says("session") || says("not initialized"),
         }
+    }
+
+    /// The answer to a request of the gateway's own, for which nobody waits: if it failed, its body is not read.
+    pub(super) fn unless_success(response: Response<Incoming>) -> Result<Response<Incoming>, Self> {
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(Self::of(&response.into_parts().0, &[]))
     }
 
     /// Returns true if the server does not know the session of a request any more. Many servers answer that

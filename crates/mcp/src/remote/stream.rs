@@ -177,7 +177,7 @@ async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, 
     }
     let nothing = Bytes::new();
     let sent = link.connection.send(&Method::GET, &headers, &nothing);
-    let response = sent.await?;
+    let response = RequestFailure::unless_success(sent.await?)?;
     match kind(response.headers()) {
         Kind::Events => Ok(response.into_body()),
         _ => Err(RequestFailure::NoMessage),
@@ -196,8 +196,9 @@ pub(super) async fn is_welcome(
         match link.learn(&message, meaning) {
             Relation::Result => return true,
             Relation::Error => return false,
-            Relation::Other => _ = link.deliver(message, &Meaning::default()).await,
-            Relation::Stray => {}
+            Relation::Other | Relation::Stray => {
+                _ = link.deliver(message, &Meaning::default()).await;
+            }
         }
     }
     false

@@ -1,6 +1,6 @@
 //! `add_messages` in both dialects, and removals (S2).
 
-use offcut_state::{AddMessages, MessageUpdate, Reducer, UnknownRemoval};
+use offcut_state::{AddMessages, ItemKey, MessageUpdate, Reducer, UnknownRemoval};
 use serde_json::{Value, json};
 
 use crate::{fails, reduce};
@@ -36,6 +36,22 @@ fn langgraph_replaces_by_id_in_place() {
         json!([message("1", "one")]),
         "a single message is a list"
     );
+}
+
+#[test]
+fn messages_are_skipped_by_what_they_were_without_an_assigned_id() {
+    let add = add().skip(|message| message.get("id").is_some());
+    let update = json!([{"role": "user", "content": "new"}, message("1", "skipped")]);
+    let messages = reduce(&add, json!([]), update);
+    assert_eq!(messages.as_array().unwrap().len(), 1);
+    assert_eq!(messages[0]["content"], "new");
+}
+
+#[test]
+fn whole_numbers_are_ids() {
+    let [signed, unsigned] = [7_i64.into(), 7_u64.into()];
+    assert_eq!(signed, ItemKey::Int(7));
+    assert_eq!(unsigned, signed);
 }
 
 /// LangGraph: `RemoveMessage` removes every message with the id.

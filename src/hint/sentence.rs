@@ -60,10 +60,9 @@ sentences! {
     /// The tool's stream ended with an error.
     Interrupted = "interrupted", &["bytes"], &["tool", "location"],
         "The tool's output broke off after {bytes} bytes.", "工具输出在 {bytes} 字节后中断。";
-    /// The original has invalid bytes. A preview counts the bytes of its text, not of the original.
+    /// The original has invalid bytes.
     NotUtf8 = "not_utf8", &[], ALL,
-        "It is not UTF-8; \u{fffd} stands for invalid bytes and counts as 3 B.",
-        "内容不是 UTF-8，\u{fffd} 代表无效字节，计为 3 B。";
+        "It is not UTF-8; \u{fffd} stands for invalid bytes.", "内容不是 UTF-8，\u{fffd} 代表无效字节。";
     /// An old result was stored.
     Cleared = "cleared", &["tool"], STORED,
         "Old result of {tool}.", "{tool} 的旧结果。";

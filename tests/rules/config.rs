@@ -372,15 +372,15 @@ fn o2_wrong_configurations_do_not_build() {
     `token_counter` o200k_base needs the feature `tiktoken`: enable it, or use the estimate
     no backend for all tools: set `backend`, or `skip_truncation`
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
-    `max_length_for_trunc` of all tools is 0, too small for a page of stored content: raise it to at least 8495, or turn the phase off with `skip_truncation`
-    `max_length_for_trunc` of the tool `grep` is 0, too small for a page of stored content: raise it to at least 8495, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of all tools is 0, too small for a page of stored content: raise it to at least 8477, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 0, too small for a page of stored content: raise it to at least 8477, or turn the phase off with `skip_truncation`
     `max_tokens_for_clear` is 0: set at least 1, or turn the phase off with `skip_clear`
-    `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 695, or turn the phase off with `skip_truncation`
-    `max_length_for_trunc` of the tool `grep` is 100, too small for a page of stored content: raise it to at least 695, or turn the phase off with `skip_truncation`
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 495 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4505, or raise the limit
-    `preview_length` of all tools is 50000 bytes; with a hint of up to 495 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49505, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 495 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4505, or raise the limit
-    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 495 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49505, or raise the limit
+    `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 100, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
+    `preview_length` of all tools is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
+    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
@@ -391,7 +391,7 @@ fn o2_wrong_configurations_do_not_build() {
     `read_file_tool_name` is empty: set the reader's name, or `None` (`false` in files) for hints that name no tool
     `templates.english.cleared` lacks the placeholder `{tool}`: add it where its value belongs
     `templates.chinese.cleared` has the unknown placeholder `{name}` (allowed: `{tool}`, `{bytes}`, `{location}`): write `{{` for a brace
-    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50682, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50664, or turn the phase off with `skip_truncation`
     `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50539, or turn the phase off with `skip_truncation`
     two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)
     two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)

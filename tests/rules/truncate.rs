@@ -498,7 +498,7 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
         .await
         .unwrap();
     insta::assert_snapshot!(text(&shown.parts), @r#"
-    [offcut/1 truncated,not-utf8 12B/1L 104+14 "memory://t/trunc/a"] Stored in full. It is not UTF-8; � stands for invalid bytes and counts as 3 B. Read it with read_file.
+    [offcut/1 truncated,not-utf8 12B/1L 86+14 "memory://t/trunc/a"] Stored in full. It is not UTF-8; � stands for invalid bytes. Read it with read_file.
     caf� au lait
     "#);
     assert_eq!(stored(&store).await[0].1, short);

@@ -63,7 +63,7 @@ fn h2_all_sentences_in_english() {
     insta::assert_snapshot!(all_that_is_said(Language::English), @"
     Stored in full. Read it with read_file.
     Stored in full.
-    Stored in full. It was 12 texts; the last stored line gives their lengths. The tool's output broke off after 5 bytes. It is not UTF-8; � stands for invalid bytes and counts as 3 B. Read it with read_file.
+    Stored in full. It was 12 texts; the last stored line gives their lengths. The tool's output broke off after 5 bytes. It is not UTF-8; � stands for invalid bytes. Read it with read_file.
     It could not be stored; what is not shown is lost.
     Old result of grep. Read it with read_file.
     Old result of an unnamed tool.
@@ -89,7 +89,7 @@ fn h2_all_sentences_in_chinese() {
     insta::assert_snapshot!(all_that_is_said(Language::Chinese), @"
     已完整存储。可用 read_file 读取。
     已完整存储。
-    已完整存储。原为 12 段文本，存储内容的末行列出各段长度。工具输出在 5 字节后中断。内容不是 UTF-8，� 代表无效字节，计为 3 B。可用 read_file 读取。
+    已完整存储。原为 12 段文本，存储内容的末行列出各段长度。工具输出在 5 字节后中断。内容不是 UTF-8，� 代表无效字节。可用 read_file 读取。
     内容未能保存，未显示的部分已丢失。
     grep 的旧结果。可用 read_file 读取。
     未命名工具的旧结果。

@@ -2,34 +2,40 @@
 
 use std::io::{self, Read};
 
+use super::live_error::Problem;
 use super::names::{NameScanner, Names};
 
 /// Number of bytes of a file that are held at once.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// Reads `file` to its end and adds what it names to `names`. It may hold any bytes: names are ASCII.
-pub(super) fn read(mut file: impl Read, names: &mut Names) -> io::Result<()> {
-    let mut buffer = vec![0; BUFFER];
+/// Reads `file` to its end and adds what it names to `names`. Bytes that are no text are searched as they are if they
+/// are a tool's `output`; a transcript of them may name content in another way.
+pub(super) fn read(mut file: impl Read, is_output: bool, names: &mut Names) -> Result<(), Problem> {
+    let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
     let mut scanner = NameScanner::default();
-    // UTF-16 has a zero beside each byte of a name.
-    let mut wide: Option<NameScanner> = None;
     loop {
-        let read = match file.read(&mut buffer) {
+        let read = match file.read(&mut buffer[filled..]) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            read => read?,
+            read => read.map_err(Problem::Io)?,
         };
-        let bytes = &buffer[..read];
-        scanner.push(bytes, &mut |piece| names.take(piece));
-        if wide.is_some() || bytes.contains(&0) {
-            let narrow: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
-            let wide = wide.get_or_insert_default();
-            wide.push(&narrow, &mut |piece| names.take(piece));
+        let bytes = &buffer[..filled + read];
+        let whole = match std::str::from_utf8(bytes) {
+            Ok(text) => text.len(),
+            // The last character is incomplete. The file may still be being written.
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) if is_output => bytes.len(),
+            Err(_) => return Err(Problem::NoText),
+        };
+        if bytes.contains(&0) && !is_output {
+            return Err(Problem::NoText);
         }
+        scanner.push(&bytes[..whole], &mut |piece| names.take(piece));
         if read == 0 {
-            for scanner in [Some(scanner), wide].into_iter().flatten() {
-                scanner.finish(&mut |piece| names.take(piece));
-            }
+            scanner.finish(&mut |piece| names.take(piece));
             return Ok(());
         }
+        let end = filled + read;
+        buffer.copy_within(whole..end, 0);
+        filled = end - whole;
     }
 }

@@ -153,11 +153,11 @@ impl Folder {
         if self.files.get(at) == Some(&before) {
             return Ok(Looked::Read { has_changed: false });
         }
-        if is_packed(at) {
-            return Err(Problem::Packed);
-        }
         let file = File::open(at).map_err(Problem::Io)?;
-        file::read(&file, names).map_err(Problem::Io)?;
+        // Claude Code keeps what its tools put out, of any bytes, in folders of this name.
+        let folder = at.parent().and_then(Path::file_name);
+        let is_output = folder.is_some_and(|name| name == "tool-results");
+        file::read(&file, is_output, names)?;
         let after = file.metadata().map_err(Problem::Io)?;
         self.files.insert(at.to_owned(), before);
         Ok(Looked::Read {
@@ -174,18 +174,6 @@ enum Looked {
     Folder(Vec<PathBuf>),
     /// Nothing has this name any more.
     Gone(io::Error),
-}
-
-/// Returns true if the name is that of a packed text, such as Codex's `rollout.jsonl.zst`. Anything else that is
-/// packed may be a tool's output.
-fn is_packed(path: &Path) -> bool {
-    let has_ending = |path: &Path, endings: &[&str]| {
-        let ending = path.extension().unwrap_or_default();
-        endings.iter().any(|one| ending.eq_ignore_ascii_case(one))
-    };
-    let stem = path.file_stem().unwrap_or_default();
-    has_ending(path, &["gz", "zst", "xz", "bz2", "br", "lz4"])
-        && has_ending(Path::new(stem), &["jsonl", "json", "txt", "md", "log"])
 }
 
 fn is_not_found(error: &io::Error) -> bool {

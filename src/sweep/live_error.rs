@@ -46,8 +46,8 @@ impl LiveError {
 pub(super) enum Problem {
     #[error("can't be read: check that it exists, and its permissions")]
     Io(#[source] io::Error),
-    #[error("is packed: unpack it, or move it out of the folder if it is not a transcript")]
-    Packed,
+    #[error("is not UTF-8 text: unpack it, or move it out of the folder if it is not a transcript")]
+    NoText,
     #[error("is neither a file nor a folder: move it out of the folder")]
     NoFile,
     #[error("holds no files: name the folder that holds the transcripts")]

@@ -176,7 +176,8 @@ pub(crate) fn reader(
         return Ok(reduction);
     };
     settings.root_dir = conversation;
-    build(&settings, &origin, None, stores::open)
+    // A place that is no conversation's is refused by the reader.
+    Ok(build(&settings, &origin, None, stores::open).unwrap_or(reduction))
 }
 
 /// Builds the reduction for a command that neither reads nor stores.

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::stream;
-use offcut::hint::Hint;
 use offcut::report::Outcome;
 use offcut::{OnStoreFailure, ToolCall, ToolOutput, ToolReduction, Truncated};
 use tokio::sync::Mutex;
@@ -200,14 +199,9 @@ impl LiveOutput {
     ) -> Result<(), Failure> {
         let mut text = truncated.text();
         let mut decisions = truncated.report.decisions.iter();
-        if decisions.any(|one| !matches!(one.outcome, Outcome::Kept(_))) {
-            if let Some(mut hint) = Hint::parse(&text) {
-                hint.preview = without(&hint.preview, &self.head);
-                text = hint.render();
-            }
-            if !text.ends_with('\n') {
-                text.push('\n');
-            }
+        let is_ours = decisions.any(|one| !matches!(one.outcome, Outcome::Kept(_)));
+        if is_ours && !text.ends_with('\n') {
+            text.push('\n');
         }
         let longest = self.head.len() + text.len();
         let whole = whole.filter(|bytes| bytes.len() <= longest);
@@ -249,37 +243,6 @@ impl LiveOutput {
     fn outcome(&mut self) -> Result<(), Failure> {
         self.failure.take().map_or(Ok(()), Err)
     }
-}
-
-/// A preview without the lines of the output that `head`, its beginning, shows.
-fn without(preview: &str, head: &[u8]) -> String {
-    let shown: Vec<_> = head.split_inclusive(|byte| *byte == b'\n').collect();
-    let is_shown = |at: usize, line: &str| {
-        line.ends_with('\n') && shown.get(at).is_some_and(|one| *one == line.as_bytes())
-    };
-    let mut kept = String::new();
-    // The line that comes next if no mark says another, as long as all since the last mark are left out.
-    let mut next = Some(0);
-    for line in preview.split_inclusive('\n') {
-        let (mark, text) = line.split_once('|').unwrap_or_default();
-        let marked = mark
-            .parse()
-            .ok()
-            .and_then(|number: usize| number.checked_sub(1));
-        let mut places = [(next, line), (marked, text)].into_iter();
-        if let Some(at) = places.find_map(|(at, text)| at.filter(|at| is_shown(*at, text))) {
-            next = Some(at + 1);
-            continue;
-        }
-        let has_mark = mark.starts_with(|c: char| c.is_ascii_digit());
-        let is_of_text = !line.starts_with("[… ") && !line.starts_with("names:");
-        if let Some(at) = next.filter(|at| *at > 0 && !has_mark && is_of_text) {
-            kept += &format!("{}|", at + 1);
-        }
-        kept += line;
-        next = None;
-    }
-    kept
 }
 
 /// Number of bytes of `chunk` to show if there is room for `left`: up to the end of a line, or up to that of

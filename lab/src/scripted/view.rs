@@ -203,7 +203,9 @@ impl RequestView {
     ) -> Result<String, Step> {
         let result = self.last(command).ok_or_else(lost)?;
         let Some(location) = location(result) else {
-            let is_whole = self.elsewhere(result)?.text == whole.0;
+            // An editor may space a text in another way.
+            let words = str::split_whitespace;
+            let is_whole = words(&self.elsewhere(result)?.text).eq(words(whole.0));
             return is_whole.then(|| whole.1.to_owned()).ok_or_else(lost);
         };
         let said = told.and_then(|told| {

@@ -6,7 +6,7 @@ use offcut::agent::Tool;
 use offcut::backend::Location;
 use offcut::format::LoopFormat;
 use offcut::{Part, ToolCall, ToolReduction};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::evidence::text_of;
 use crate::failure::{Failure, OrFail as _, chain};
@@ -30,9 +30,7 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
             "omit the minus sign, or the pattern or query",
         ));
     }
-    let reduction = settings::reader(&args.reduction, args.location.as_deref())?;
-    let reader = reduction.read_file_tool();
-    let mut asked = match &args.arguments {
+    let mut asked: Value = match &args.arguments {
         Some(arguments) => serde_json::from_str(arguments).or_refuse(
             "--arguments is not JSON",
             "pass the arguments of the model's call, such as {\"path\": \"…\"}",
@@ -48,6 +46,8 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         }),
     };
     let named = asked["path"].as_str().unwrap_or_default().to_owned();
+    let reduction = settings::reader(&args.reduction, Some(&named))?;
+    let reader = reduction.read_file_tool();
     let mut meant = stores::meanings(&reduction.stores(), &named);
     if meant.is_empty() {
         // The reader says what is wrong with it.

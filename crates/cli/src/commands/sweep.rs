@@ -57,7 +57,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         .iter()
         .try_fold(live, Live::folder)
         .map_err(|error| {
-            let hint = "nothing was swept: mend that, or pass other folders of transcripts";
+            let hint = "nothing was swept: pass only folders of transcripts in text files";
             Failure::usage(chain(&error), hint)
         })?;
     let mut policy = SweepPolicy::new().idle(args.idle);

@@ -109,40 +109,6 @@ fn l1_long_output_is_stored_whole_and_read_back() {
 }
 
 #[test]
-fn nothing_is_shown_twice() {
-    let home = tempdir().unwrap();
-    let requests = (1..=1_000).map(|n| format!("GET /items/{n} took {} ms\n", n * 7 % 113));
-    let numbered = (1..=1_000).map(|n| format!("{n}|line {n} of a listing\n"));
-    for (name, output) in [
-        ("numbers", seq(3_000)),
-        ("requests", requests.collect()),
-        ("numbered", numbered.collect()),
-    ] {
-        let file = home.path().join(name);
-        fs::write(&file, &output).unwrap();
-        for preview in ["mixed", "lines", "head_tail"] {
-            let settings = home.path().join("settings.toml");
-            let text = format!("preset = \"recommended\"\npreview = \"{preview}\"\n");
-            fs::write(&settings, text).unwrap();
-            let args = ["--config", self::text(&settings), "cat", self::text(&file)];
-            let shown = String::from_utf8(output_of(&home, &args).stdout).unwrap();
-            let (begins, _) = shown.split_at(shown.find("[offcut/1 ").unwrap());
-            assert!(begins.len() > 900 && output.starts_with(begins), "{shown}");
-            let hint = hint_in(&shown);
-            for line in begins.lines() {
-                let is_repeated = hint.preview.lines().any(|one| one == line);
-                assert!(!is_repeated, "{name} {preview} {line}: {}", hint.preview);
-            }
-            // The rest has the number of its line.
-            let first = hint.preview.lines().next().unwrap();
-            let (number, line) = first.split_once('|').unwrap();
-            let there = output.lines().nth(number.parse::<usize>().unwrap() - 1);
-            assert!(there.unwrap().ends_with(line), "{name} {preview}: {first}");
-        }
-    }
-}
-
-#[test]
 fn the_users_settings_count() {
     let home = tempdir().unwrap();
     let store = home.path().join("elsewhere");

@@ -137,20 +137,16 @@ fn outputs_of_any_bytes_among_transcripts_are_searched() {
 fn nothing_goes_if_a_transcript_cant_be_read() {
     let user = User::new();
     let old = user.store("old", 90);
-    user.transcript(".codex/sessions/2026/11/23/rollout-s1.jsonl", &old);
-    let packed = user.path(".codex/sessions/2026/11/23/rollout-s2.jsonl.zst");
-    fs::write(&packed, b"\x28\xb5\x2f\xfd").unwrap();
-    let gone = user.store("gone", 90);
+    let database = user.path(".claude/projects/-src/s1.db");
+    fs::create_dir_all(database.parent().unwrap()).unwrap();
+    fs::write(&database, b"\xff\xfe").unwrap();
     user.run(&["tidy"], "");
-    assert!(gone.exists());
-    let log = user.log();
+    assert!(old.exists());
     assert!(
-        log.contains(" sweep: ") && log.contains("rollout-s2.jsonl.zst is packed"),
-        "{log}"
+        user.log().contains(" sweep: ") && user.log().contains("not UTF-8 text"),
+        "{}",
+        user.log()
     );
-    fs::remove_file(packed).unwrap();
-    user.run(&["tidy"], "");
-    assert!(!gone.exists());
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn messages_are_skipped_by_what_they_were_without_an_assigned_id() {
 
 #[test]
 fn whole_numbers_are_ids() {
-    let [signed, unsigned] = [7_i64.into(), 7_u64.into()];
+    let [signed, unsigned]: [ItemKey<'_>; 2] = [7_i64.into(), 7_u64.into()];
     assert_eq!(signed, ItemKey::Int(7));
     assert_eq!(unsigned, signed);
 }

@@ -8,8 +8,8 @@ use super::names::{NameScanner, Names};
 /// Number of bytes of a file that are held at once.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// Reads `file` to its end and adds what it names to `names`. Bytes that are no text are searched as they are if they
-/// are a tool's `output`; a transcript of them may name content in another way.
+/// Reads `file` to its end and adds what it names to `names`. Bytes other than text are searched as they are in a
+/// tool's output; a transcript of them may name content in another way.
 pub(super) fn read(mut file: impl Read, is_output: bool, names: &mut Names) -> Result<(), Problem> {
     let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
     let mut scanner = NameScanner::default();

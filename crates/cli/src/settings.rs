@@ -176,7 +176,7 @@ pub(crate) fn reader(
         return Ok(reduction);
     };
     settings.root_dir = conversation;
-    // A place that is no conversation's is refused by the reader.
+    // The reader refuses a place that belongs to no conversation.
     Ok(build(&settings, &origin, None, stores::open).unwrap_or(reduction))
 }
 

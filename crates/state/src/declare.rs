@@ -117,7 +117,7 @@ impl Schema {
         let json = JsonText::parse(text).ok();
         if let Some((key, at)) = json.as_ref().and_then(JsonText::doubled_key) {
             let place = Place::line(text[..at].matches('\n').count() + 1);
-            return Err(doubled(place, key));
+            return Err(SchemaError::doubled(place, key));
         }
         build(read(written)?, reducers)
     }
@@ -140,12 +140,6 @@ struct DeclaredField {
     #[serde(default)]
     default: Value,
     reducer: Option<Value>,
-}
-
-/// Otherwise the last value would win and the others be lost silently.
-fn doubled(place: Place, key: &str) -> SchemaError {
-    let message = format!("duplicate key `{key}`: remove one");
-    SchemaError::declaration(place, message)
 }
 
 fn read(written: Value) -> Result<Declaration, SchemaError> {

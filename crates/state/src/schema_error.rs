@@ -100,6 +100,11 @@ impl SchemaError {
         Self::new(SchemaErrorKind::Declaration, place, message)
     }
 
+    /// A key that is there twice: otherwise the last value would win and the others be lost silently.
+    pub(crate) fn doubled(place: Place, key: &str) -> Self {
+        Self::declaration(place, format!("duplicate key `{key}`: remove one"))
+    }
+
     pub(crate) fn configuration(place: Place, message: impl Into<String>) -> Self {
         Self::new(SchemaErrorKind::ReducerConfiguration, place, message)
     }

@@ -93,7 +93,10 @@ impl MessageExchange {
             // Whatever it is, nobody waits for it.
             Kind::Json if self.meaning.wants_no_answer() => Ok(()),
             Kind::Json => self.whole(link, response.into_body()).await,
-            Kind::Events => stream::follow(link, response, self).await,
+            Kind::Events => {
+                let of = (&self.meaning, &*self.cancel);
+                stream::follow(link, response, of, &mut self.done).await
+            }
             // The answer may come on another stream.
             Kind::Other if response.status() == StatusCode::ACCEPTED => Ok(()),
             Kind::Other if response.body().is_end_stream() => Ok(()),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response};
 use hyper::body::Incoming;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::body::{AnswerMessages, Kind, events, kind};
-use super::exchange::MessageExchange;
 use super::failure::RequestFailure;
-use super::link::{Link, Relation};
+use super::link::{Cancel, Link, Relation};
 use super::meaning::Meaning;
 use super::session::LAST_EVENT_ID;
 use crate::http::events::{StreamChunk, field, lines, message, text};
@@ -26,13 +26,13 @@ const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Passes the messages of an answer to the client. If the stream ends before the answer, it is taken
-/// up again after the last event that had an id.
+/// up again after the last event that had an id. `done` is dropped with the answer.
 pub(super) async fn follow(
     link: &Link,
     response: Response<Incoming>,
-    exchange: &mut MessageExchange,
+    (meaning, cancel): (&Meaning, &Cancel),
+    done: &mut Option<oneshot::Sender<()>>,
 ) -> Result<(), RequestFailure> {
-    let (meaning, cancel) = (&exchange.meaning, &exchange.cancel);
     let mut place = Place::START;
     let mut is_answered = meaning.request_id().is_none();
     // The answer may be among the messages over the maximum that do not begin like one, or after them.
@@ -60,7 +60,7 @@ pub(super) async fn follow(
                 misses_some = true;
             } else if pass(link, &mut place, chunk, meaning).await {
                 is_answered = true;
-                exchange.done = None;
+                *done = None;
             }
         }
         if is_answered || cancel.is_over.load(Ordering::Relaxed) {

@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
             Event::Scalar(text, style, _, None) => {
                 if let Some(OpenNode::Map(entries, key @ None)) = open.last_mut() {
                     if entries.contains_key(&*text) {
-                        return Err(super::doubled(place, &text));
+                        return Err(SchemaError::doubled(place, &text));
                     }
                     *key = Some(text.into_owned());
                     continue;

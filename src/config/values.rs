@@ -261,9 +261,9 @@ pub enum StoredNames {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnStoreFailure {
-    /// The result stays unchanged; the report and the log say so. If a stream has already left
-    /// memory, up to 16 MiB are read back from the writer and shown. What comes after that is given to
-    /// the store again. Otherwise a longer stream is lost except for its preview, and the hint says so.
+    /// The result stays unchanged; the report and the log say so. Of a stream, up to 16 MiB are kept, or
+    /// read back from the writer, and shown. For a longer one, the store is asked again; if it fails
+    /// again, the stream is lost except for its preview, and the hint says so.
     #[default]
     KeepOriginal,
     /// A preview that says it was not saved replaces the result. The rest is lost.

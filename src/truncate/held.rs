@@ -312,8 +312,8 @@ impl Held {
         }
     }
 
-    /// Takes back everything that was spilled, which is `bytes`, and spills again only what comes after
-    /// [`MAX_TAKEN_BACK`]. Without them it is lost, and later texts are spilled again, since the store may
+    /// Takes back everything that was spilled, which is `bytes`, and spills again only if it becomes more
+    /// than [`MAX_TAKEN_BACK`]. Without them it is lost, and later texts are spilled again, since the store may
     /// have recovered.
     pub(super) fn take_back_all(&mut self, bytes: Option<&[u8]>) {
         self.spilled = 0;

@@ -27,11 +27,8 @@ pub(super) enum Found {
 
 /// Looks up `key`. Never follows a link at the key itself.
 pub(super) fn find(store: &Fs, key: &Key) -> io::Result<Found> {
-    // Nothing is stored in a directory that is missing; of a file in its place, nobody knows.
-    let Some(Directory(dir)) = none_if_not_found(Directory::open(store))? else {
-        return Ok(Found::Nothing);
-    };
     let find = || {
+        let Directory(dir) = Directory::open(store)?;
         // Check the type before opening: opening a pipe would block until someone writes to it.
         if !dir.symlink_metadata(key.as_str())?.is_file() {
             return Ok(Found::Foreign);

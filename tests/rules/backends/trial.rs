@@ -136,24 +136,6 @@ fn o2_a_directory_that_became_read_only_is_found() {
     });
 }
 
-/// Nothing says that the content is gone.
-#[cfg(feature = "fs")]
-#[tokio::test]
-async fn o2_a_file_in_place_of_the_directory_is_an_error() {
-    use offcut::backend::Fs;
-
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    let store = Fs::open(&path).unwrap();
-    let key = super::key("trunc/call_1");
-    let missing = store.read(&key, 0..9).await.unwrap_err();
-    assert_eq!(missing.kind(), ErrorKind::NotFound);
-    std::fs::write(&path, "a file").unwrap();
-    let error = store.read(&key, 0..9).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Other);
-    assert!(error.to_string().contains("is not a directory"), "{error}");
-}
-
 #[cfg(all(target_os = "linux", feature = "fs"))]
 #[tokio::test]
 async fn o2_a_directory_that_cannot_be_made_is_named() {

@@ -308,8 +308,14 @@ mod tests {
         );
         settings.expose = true;
         settings.check().unwrap();
-        settings.metrics_listen = Some(settings.listen);
+        settings.metrics_listen = Some(SocketAddr::from(([0, 0, 0, 0], 8788)));
         settings.check().unwrap();
+        let taken = ServeSettings {
+            listen: settings.metrics_listen.unwrap(),
+            ..settings.clone()
+        };
+        let refused = taken.check().unwrap_err().to_string();
+        assert!(refused.contains("the address of `listen`"), "{refused}");
         settings = ServeSettings {
             metrics_listen: settings.metrics_listen,
             ..ServeSettings::default()
@@ -388,7 +394,7 @@ mod tests {
             ),
             (
                 "max_body = -5",
-                "max_body`: invalid type: integer, expected a size such as \"64MiB\"",
+                "max_body`: invalid value: integer, expected a size such as \"64MiB\"",
             ),
             (
                 "reduce_seconds = \"10\"",

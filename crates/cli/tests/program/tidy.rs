@@ -25,9 +25,14 @@ impl User {
     }
 
     fn run(&self, args: &[&str], stdin: &str) -> String {
+        self.run_to(0, args, stdin)
+    }
+
+    /// Runs the program, which ends with this code.
+    fn run_to(&self, code: i32, args: &[&str], stdin: &str) -> String {
         let mut command = command_of_user(args, self.home.path(), &self.path("offcut"));
         let ran = run_command(&mut command, stdin);
-        assert_eq!((ran.code, &*ran.err), (0, ""));
+        assert_eq!((ran.code, &*ran.err), (code, ""));
         ran.out
     }
 
@@ -102,7 +107,7 @@ fn w8_nothing_goes_if_a_folder_that_held_transcripts_is_gone() {
         if is_empty {
             fs::create_dir(user.path(".codex/sessions")).unwrap();
         }
-        user.run(&["tidy"], "");
+        user.run_to(1, &["tidy"], "");
         assert!(named.exists() && old.exists());
     }
     let log = user.log();
@@ -140,7 +145,7 @@ fn nothing_goes_if_a_transcript_cant_be_read() {
     let database = user.path(".claude/projects/-src/s1.db");
     fs::create_dir_all(database.parent().unwrap()).unwrap();
     fs::write(&database, b"\xff\xfe").unwrap();
-    user.run(&["tidy"], "");
+    user.run_to(1, &["tidy"], "");
     assert!(old.exists());
     assert!(
         user.log().contains(" sweep: ") && user.log().contains("not UTF-8 text"),

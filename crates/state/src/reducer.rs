@@ -54,7 +54,7 @@ pub trait Reducer<T>: Send + Sync {
             Err(cause) => Err(ReducerError {
                 reducer: self.name().to_owned(),
                 cause,
-                value: existing,
+                value: Box::new(existing),
             }),
         }
     }
@@ -152,7 +152,7 @@ pub struct ReducerError<T> {
     reducer: String,
     #[source]
     cause: Cause,
-    value: T,
+    value: Box<T>,
 }
 
 impl<T> ReducerError<T> {
@@ -177,7 +177,7 @@ impl<T> ReducerError<T> {
     /// Returns the unchanged value, consuming the error.
     #[must_use]
     pub fn into_value(self) -> T {
-        self.value
+        *self.value
     }
 
     /// Returns OpenArmature's category: always `reducer_error`.

@@ -289,7 +289,7 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
 /// Chunks of 64 KiB with `bytes` bytes in all.
 fn long(bytes: usize) -> Vec<Chunk> {
     let line = "a line of it, with some words\n";
-    chunks(&line.repeat(bytes / line.len()), 64 << 10)
+    chunks(line.repeat(bytes / line.len()), 64 << 10)
 }
 
 #[tokio::test]

@@ -333,7 +333,7 @@ mod tests {
         assert!(error.to_string().starts_with("not asked: "), "{error}");
         let key = Key::new("trunc/x").unwrap();
         assert!(breaker.read(&key, 0..9).await.is_err());
-        assert!(!breaker.ready().await.is_ok() && !is_available(&breaker));
+        assert!(breaker.ready().await.is_err() && !is_available(&breaker));
         assert_eq!((store.writes(), store.reads()), (asked, 0));
 
         // A look that fails ends a probe, and nobody has to ask for the next one.
@@ -418,7 +418,7 @@ mod tests {
         for kind in [ErrorKind::Full, ErrorKind::Denied, ErrorKind::Other] {
             store.fault_on_every_write(Fault::Fail(kind));
             assert_eq!(put(&breaker, "x").await.unwrap_err().kind(), kind);
-            assert!(!is_available(&breaker) && !breaker.ready().await.is_ok());
+            assert!(!is_available(&breaker) && breaker.ready().await.is_err());
             for _ in 0..20 {
                 assert!(breaker.read(&key, 0..9).await.is_err());
             }
@@ -428,7 +428,7 @@ mod tests {
             assert!(error.starts_with("not asked: "), "{error}");
             let read = breaker.read(&key, 0..9).await.unwrap_err();
             assert_eq!(read.kind(), ErrorKind::NotFound, "it is still read");
-            assert!(!breaker.ready().await.is_ok());
+            assert!(breaker.ready().await.is_err());
             store.heal();
             sleep(RECOVERY).await;
             assert!(is_available(&breaker) && breaker.ready().await.is_ok());
@@ -450,7 +450,7 @@ mod tests {
         // A store that fails has not answered.
         store.fault_on_every_write(DOWN);
         sleep(PAUSE).await;
-        assert!(!breaker.ready().await.is_ok());
+        assert!(breaker.ready().await.is_err());
         store.heal();
         assert!(breaker.ready().await.is_ok());
     }

@@ -234,7 +234,7 @@ mod tests {
         }
         pieces.push(Ok(Bytes::copy_from_slice(stream)));
         let mut events = Events::new(stream::iter(pieces), max);
-        let mut next = || events.next().now_or_never().unwrap().unwrap();
+        let next = || events.next().now_or_never().unwrap().unwrap();
         std::iter::from_fn(next).collect()
     }
 

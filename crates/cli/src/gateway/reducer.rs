@@ -5,7 +5,9 @@ use std::error::Error;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
+use offcut::format::{
+    Call, Format, JsonText, Messages, Piece, RequestBody, Role, Spelled, WireFormat,
+};
 use offcut::report::{ErrorSource, Outcome as Decided};
 use offcut::{ErrorChain, Report, Settings, ToolReduction, Turn};
 
@@ -147,7 +149,7 @@ impl ConversationReducer {
             whole.conversation(tenant.name(), secret, &messages)
         };
         let conversation = named(self.any(), body).prefix().to_owned();
-        look.reads = self.reads(&tools, exchange.format, body.messages());
+        (look.reads, look.is_reading) = self.reads(&tools, exchange.format, body.messages());
         // Before the first call, nothing tells a conversation from others.
         let is_nameless = conversation.ends_with("/none/");
         if !is_nameless {
@@ -231,10 +233,15 @@ impl ConversationReducer {
         }
     }
 
-    /// Counts the calls of a conversation that read stored content, as far as their arguments tell.
-    fn reads(&self, tools: &Tools, format: WireFormat, messages: &[JsonText]) -> u64 {
+    /// Counts the calls of a conversation that read stored content, as far as their arguments tell. Returns too whether
+    /// the model has called nothing else in its last message.
+    fn reads(&self, tools: &Tools, format: WireFormat, messages: &[JsonText]) -> (u64, bool) {
         let reader = reader_of(self.any()).filter(|_| tools.has_our_reader);
         let pages = self.pages.as_ref();
+        let is_read = |call: &Call<'_>| {
+            let is_page = |pages: &Pages| pages.are_named_in(&call.arguments.to_string());
+            Some(call.name) == reader || pages.is_some_and(is_page)
+        };
         let mut reads = 0;
         for message in messages {
             let text = message.as_str();
@@ -246,12 +253,21 @@ impl ConversationReducer {
             }
             Spelled(format).visit(message, &mut |piece| {
                 if let Piece::Call(call) = piece {
-                    let is_page = |pages: &Pages| pages.are_named_in(&call.arguments.to_string());
-                    reads += u64::from(Some(call.name) == reader || pages.is_some_and(is_page));
+                    reads += u64::from(is_read(&call));
                 }
             });
         }
-        reads
+        let last = messages.iter().rev().find_map(|message| {
+            let (mut is_models, mut calls) = (false, Vec::new());
+            Spelled(format).visit(message, &mut |piece| match piece {
+                Piece::Role(role) => is_models |= role == Role::Assistant,
+                Piece::Call(call) => calls.push(is_read(&call)),
+                _ => {}
+            });
+            is_models.then_some(calls)
+        });
+        let is_reading = last.is_some_and(|calls| !calls.is_empty() && !calls.contains(&false));
+        (reads, is_reading)
     }
 
     /// The session of a conversation: the one that is held, or a `new` one.

@@ -323,6 +323,7 @@ async fn reads_are_counted_by_the_calls_that_name_the_store() {
     };
     let store = folder.path().display();
     let page_read = format!("sed -n 1,9p {store}/c/trunc/call_1");
+    let (mut would, mut before) = (0, 0);
     for (command, reads) in [
         ("make", 0),
         (&*page_read, 1),
@@ -337,7 +338,11 @@ async fn reads_are_counted_by_the_calls_that_name_the_store() {
             let figures = offcut_cli::gateway::figures(&address).await.unwrap();
             assert_eq!(figures["reads"], reads, "{command}");
             assert_eq!(figures["conversations"][0]["reads"], reads, "{command}");
+            // Nobody would have sent what only tells of reads.
+            would += if reads > before { 0 } else { body.len() };
+            assert_eq!(figures["would"], would, "{command}");
         }
+        before = reads;
     }
 }
 

@@ -28,6 +28,9 @@ pub(crate) struct Look {
     pub(crate) outcome: Outcome,
     /// Number of calls in the conversation that read stored content.
     pub(crate) reads: u64,
+    /// True if the model has only read stored content in its last message: without this server, nobody would have sent
+    /// the request.
+    pub(crate) is_reading: bool,
     /// The sender. `None` for a gateway that calls the plug: its conversations can't be told apart, so all calls of a
     /// tenant are one row, and all their bytes count as cached, so that too little is claimed as saved.
     pub(crate) whose: Option<Whose>,

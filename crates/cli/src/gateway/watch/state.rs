@@ -38,7 +38,8 @@ pub struct RequestRecord {
     pub outcome: &'static str,
     /// Number of results that were replaced for the first time.
     pub replaced: u64,
-    /// The request's body as it came.
+    /// The request's body as it came; nothing if it only tells what was read of stored content, since nobody would have
+    /// sent it otherwise.
     pub before: Size,
     /// The body as it went on.
     pub after: Size,
@@ -169,6 +170,9 @@ impl State {
                     push(&mut one.misses, CHANGES, (call, miss));
                 }
                 awaited = Some((name, call, expected));
+            }
+            if look.is_reading {
+                sizes[0] = Size::default();
             }
             let [would, sent] = sizes;
             one.whose = look.whose.clone().or(one.whose.take());

@@ -257,6 +257,9 @@ impl ConversationReducer {
                 }
             });
         }
+        if reads == 0 {
+            return (0, false);
+        }
         let last = messages.iter().rev().find_map(|message| {
             let (mut is_models, mut calls) = (false, Vec::new());
             Spelled(format).visit(message, &mut |piece| match piece {

@@ -217,10 +217,12 @@ impl ServeSettings {
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
         let mut parser = serde_json::Deserializer::from_str(text);
         let file: Result<File, _> = serde_path_to_error::deserialize(&mut parser);
-        file.map(|file| file.serve).map_err(|error| {
-            let problem = with_advice(&error.inner().to_string());
-            GatewayError::settings(field_of(&error), problem)
-        })
+        let wrong = |field: &str, error: &serde_json::Error| {
+            GatewayError::settings(field, with_advice(&error.to_string()))
+        };
+        let file = file.map_err(|error| wrong(&field_of(&error), error.inner()))?;
+        parser.end().map_err(|error| wrong("", &error))?;
+        Ok(file.serve)
     }
 
     /// Checks what no single field shows.
@@ -365,6 +367,8 @@ mod tests {
             wrong.to_string(),
             "`[serve]`: unknown field `lissen`; did you mean `listen`? at line 1 column 19"
         );
+        let wrong = ServeSettings::from_json("{} {}").unwrap_err();
+        assert!(wrong.to_string().contains("trailing characters"), "{wrong}");
         let wrong =
             ServeSettings::from_toml("[serve]\ncompress_keys = \"a \\\"s3cret\"").unwrap_err();
         assert_eq!(

@@ -97,8 +97,8 @@ pub(super) trait Blocks {
         }
     }
 
-    /// Replaces a slot's content, which is in `field` of `holder`, by `parts`. One text becomes a
-    /// string, which every provider accepts. Anything else becomes an array, and so does whatever
+    /// Replaces a slot's content, which is in `field` of `holder`, by `parts`. One text, or one JSON
+    /// document, becomes a string, which every provider accepts. Anything else becomes an array, and so does whatever
     /// replaces an array.
     fn replace<'m, V: View<'m>>(
         holder: V,
@@ -117,6 +117,7 @@ pub(super) trait Blocks {
     fn content(parts: Vec<Part>) -> Value {
         match <[Part; 1]>::try_from(parts) {
             Ok([Part::Text(text)]) => Value::String(text),
+            Ok([Part::Json(value)]) => Value::String(value.to_string()),
             Ok([part]) => Value::Array(vec![Self::write(part)]),
             Err(parts) if parts.is_empty() => Value::String(String::new()),
             Err(parts) => parts.into_iter().map(Self::write).collect(),

@@ -31,7 +31,7 @@ export interface Options {
    * Takes the report on each truncation and each pass. An error of its own is a warning of the process; without it, so is
    * each failure of a store.
    */
-  onReport?: (report: Report) => void;
+  onReport?: (report: Report) => void | Promise<void>;
 }
 
 export interface ReduceOptions {
@@ -134,13 +134,16 @@ export class Reduction {
    * the input keys are stored and deleted, and the answer stands under the output key, with a last line that names what was
    * stored unless `namesOriginals` is false. After an error, `state` is as it was.
    */
-  condense(state: Record<string, any>, model: (prompt: string) => string | Promise<string>, node: CondenseOptions): Promise<Condensed>;
+  condense(state: Record<string, any>, model: (prompt: string) => string | null | Promise<string | null>, node: CondenseOptions): Promise<Condensed>;
 
   /** A page of stored content, as the reader shows it to the model. A mistake in the arguments is a TypeError. */
   read(path: string, args?: ReadArguments): Promise<string>;
 
   /** The reader's answer to a model, which may tell of a mistake. */
   page(args: { path: string } & ReadArguments): Promise<{ text: string; isError: boolean }>;
+
+  /** The reader's answer to a call that names stored content; undefined for any other call. */
+  answer(call: { id?: string; name: string; args: unknown }): Promise<string | undefined>;
 
   /** Everything that is stored at a location, byte for byte. */
   original(location: string): Promise<Uint8Array>;
@@ -155,11 +158,11 @@ export class Reduction {
  * TypeError; both begin with its code, such as `reducer_error`.
  */
 export class State<T extends Record<string, any> = Record<string, any>> {
-  /** Begins with the schema's defaults, or with the `value` of an earlier state. */
+  /** Begins without fields, where reducers start from the schema's defaults, or with the `value` of an earlier state. */
   constructor(schema: Record<string, unknown> | string, value?: T);
   /** Applies the updates in their order, or none of them, and returns the new value. */
   apply(...updates: Partial<T>[]): T;
-  /** The fields. */
+  /** The fields that were set. */
   readonly value: T;
 }
 

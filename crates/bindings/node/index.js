@@ -1,6 +1,8 @@
 // Offcut in the process: the class Reduction, over the module of this platform.
 "use strict";
 
+const { fileURLToPath } = require("node:url");
+
 const platform = `offcut-${process.platform}-${process.arch}`;
 
 class OffcutError extends Error {
@@ -32,6 +34,16 @@ const parts = {
 };
 const isPart = (one) => Object.hasOwn(parts, one?.type ?? "") && parts[one.type].some((name) => name in one);
 
+/** Fields of texts, by providers and frameworks. */
+const ofTexts = new Set(
+  "type text id index annotations citations logprobs extras _meta meta cache_control prompt_cache_breakpoint".split(" "),
+);
+/** True for data that only looks like texts. As parts, it would lose its other fields. */
+const areRows = (list) => {
+  const isOther = ([name, value]) => !ofTexts.has(name) || (name === "id" && typeof value !== "string");
+  return list.every((one) => typeof one.text === "string") && list.some((one) => Object.entries(one).some(isOther));
+};
+
 function load() {
   const hasMusl = process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime;
   const path = process.env.OFFCUT_MODULE ?? `${platform}/${hasMusl ? "offcut.musl.node" : "offcut.node"}`;
@@ -39,8 +51,8 @@ function load() {
     return require(path);
   } catch (error) {
     const message =
-      `the package ${platform} can't be loaded: reinstall offcut without --omit=optional; if this platform has no ` +
-      "package, use the program beside your agent (`cargo install offcut-cli`)";
+      `the package ${platform} can't be loaded: reinstall offcut without --omit=optional, and have a bundler leave it ` +
+      "external; if this platform has no package, use the program beside your agent (`cargo install offcut-cli`)";
     throw new OffcutError(message, { cause: error });
   }
 }
@@ -49,7 +61,9 @@ const { Core, apply } = load();
 
 function named(error) {
   const [, name, text] = /^(SettingsError|StoreError|TypeError): ([^]*)$/.exec(error?.message) ?? [];
-  return name ? new classes[name](text) : error;
+  if (name) return new classes[name](text);
+  // The module was given a value of another type.
+  return /Expected$|^InvalidArg$/.test(error?.code) ? new TypeError(error.message.replace("rust type ", "")) : error;
 }
 
 /** Calls the core; its errors get their classes. */
@@ -78,21 +92,25 @@ function wellFormed(value) {
 /** The name of a value's kind, such as `Map`. */
 const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
 
-/** Refuses an option of which JSON has no words. */
-function checkOption(value, name) {
-  if (typeof value === "function") {
+/** Refuses an option, or a field of a state, of which JSON has no words. A field that is undefined is absent. */
+function check(value, what, name = "") {
+  if (typeof value === "function" && what === "option") {
     const cure = "handlers, previews and counters are for Rust, and here only `onReport` is one";
     throw new TypeError(`the option \`${name}\` is a function: ${cure}`);
   }
-  if (typeof value?.toJSON === "function") return;
-  if (Array.isArray(value)) return value.forEach((one) => checkOption(one, name));
+  if ((value === undefined && what === "field") || typeof value?.toJSON === "function") return;
+  if (Array.isArray(value)) return value.forEach((one) => check(one, what, name));
   if (kindOf(value) === "Object") {
-    for (const [key, one] of Object.entries(value)) checkOption(one, name ? `${name}.${key}` : key);
+    for (const [key, one] of Object.entries(value)) check(one, what, name ? `${name}.${key}` : key);
   } else if (value !== null && !["string", "boolean"].includes(typeof value) && !Number.isFinite(value)) {
     const kind = Number.isNaN(value) ? "NaN" : kindOf(value);
-    throw new TypeError(`the option \`${name}\` can't be ${kind}: give what JSON can say`);
+    throw new TypeError(`the ${what} \`${name}\` can't be ${kind}: give what JSON can say`);
   }
 }
+
+const checkFunction = (value, name) => {
+  if (typeof value !== "function") throw new TypeError(`\`${name}\` must be a function, not ${kindOf(value)}`);
+};
 
 function told(error) {
   if (error instanceof Error) return `${error.name}: ${error.message}`;
@@ -137,8 +155,14 @@ function asText(result) {
 function given(result) {
   if (result instanceof ArrayBuffer) return [new Uint8Array(result), false];
   if (ArrayBuffer.isView(result)) return [new Uint8Array(result.buffer, result.byteOffset, result.byteLength), false];
-  if (Array.isArray(result) && result.length > 0 && result.every(isPart)) return [result.map(wellFormed), true];
+  if (Array.isArray(result) && result.length > 0 && result.every(isPart) && !areRows(result)) return [result.map(wellFormed), true];
   return [asText(result), false];
+}
+
+/** The message with those fields of the one after it that say something else: its own may hold what JSON can't say. */
+function changedOnly(message, after) {
+  const isNew = ([name, value]) => JSON.stringify(message[name]) !== JSON.stringify(value);
+  return { ...message, ...Object.fromEntries(Object.entries(after).filter(isNew)) };
 }
 
 /** A turn as the core takes it. */
@@ -154,7 +178,8 @@ class Reduction {
   #onReport;
 
   constructor(settings = null, { onReport } = {}) {
-    if (!(settings instanceof Core)) checkOption(settings, "");
+    if (!(settings instanceof Core)) check(settings, "option");
+    if (onReport != null) checkFunction(onReport, "onReport");
     this.#core = settings instanceof Core ? settings : now(() => new Core(JSON.stringify(settings)));
     this.#onReport = onReport;
   }
@@ -162,11 +187,13 @@ class Reduction {
   static inDir(path, { onReport, ...settings } = {}) {
     if (typeof path !== "string" && !(path instanceof URL)) throw new TypeError("the path must be a text or a URL");
     if ("backend" in settings) throw new TypeError("`inDir` takes no `backend`: its path is one");
-    return new Reduction({ preset: "recommended", ...settings, backend: String(path) }, { onReport });
+    const isFile = path instanceof URL && path.protocol === "file:";
+    const backend = isFile ? fileURLToPath(path) : String(path);
+    return new Reduction({ preset: "recommended", ...settings, backend }, { onReport });
   }
 
   session(id) {
-    return new Reduction(this.#core.session(id), { onReport: this.#onReport });
+    return new Reduction(now(() => this.#core.session(id)), { onReport: this.#onReport });
   }
 
   get readerName() {
@@ -190,7 +217,10 @@ class Reduction {
     const before = [...messages];
     const passed = await ask(() => this.#core.clear(format, JSON.stringify(before), turnOf(turn), joins));
     if (passed.messages) {
-      const after = passed.messages.map((one) => (typeof one === "number" ? before[one] : JSON.parse(one)));
+      // Only a join changes their number, and it is of new messages.
+      const isJoined = passed.messages.length !== before.length;
+      const changed = (json, nth) => (isJoined ? JSON.parse(json) : changedOnly(before[nth], JSON.parse(json)));
+      const after = passed.messages.map((one, nth) => (typeof one === "number" ? before[one] : changed(one, nth)));
       // Others may have been pushed in the meantime.
       messages.splice(0, before.length, ...after);
     }
@@ -198,19 +228,25 @@ class Reduction {
   }
 
   async wrapToolCall(call, run, { format } = {}) {
+    checkFunction(run, "run");
     const text = wellFormed(call ?? null);
     const page = await ask(() => this.#core.answer(format, text));
     if (page) return this.#message(page);
-    let [result, isError] = [undefined, false];
+    let [result, isError, hasRun] = [undefined, false, false];
     try {
-      [result] = given(await run());
+      const returned = await run();
+      hasRun = true;
+      [result] = given(returned);
     } catch (error) {
       [[result], isError] = [given(told(error)), true];
+      // It is a mistake of the program, and not one that the model should work around.
+      if (hasRun) process.emitWarning(`offcut: a result was refused: ${error.message}`);
     }
     return this.#message(await ask(() => this.#core.message(format, text, result, isError)));
   }
 
-  async truncate(result, { tool, callId = "", args = {}, isError = false }) {
+  async truncate(result, { tool, callId = "", args = {}, isError = false } = {}) {
+    if (typeof tool !== "string") throw new TypeError("`truncate` needs the tool's name: `{ tool, callId, args }`");
     const call = wellFormed({ id: callId, name: tool, arguments: args });
     const [before, isList] = given(result);
     const shown = await ask(() => this.#core.truncate(call, before, isError));
@@ -230,9 +266,13 @@ class Reduction {
 
   async condense(state, model, { promptTemplate, inputKeys = [], outputKey = "reduced_output", namesOriginals = true }) {
     const named = { prompt_template: promptTemplate, input_keys: inputKeys, output_key: outputKey, names_originals: namesOriginals };
-    const [node, before] = [JSON.stringify(named), JSON.stringify(state)];
+    // Other values may be anything.
+    const isNeeded = ([key]) => inputKeys.includes(key) || promptTemplate.includes(`{${key}`);
+    const needed = Object.fromEntries(Object.entries(state).filter(isNeeded));
+    check(needed, "field");
+    const [node, before] = [JSON.stringify(named), JSON.stringify(needed)];
     const { prompt } = JSON.parse(await ask(() => this.#core.condense(node, before)));
-    const answer = await model(prompt);
+    const answer = (await model(prompt)) ?? "";
     const { left_in_place: leftInPlace, ...done } = JSON.parse(await ask(() => this.#core.condense(node, before, answer)));
     for (const key of done.deleted) delete state[key];
     state[outputKey] = done.output;
@@ -247,6 +287,12 @@ class Reduction {
 
   async page(args) {
     return ask(() => this.#core.read(JSON.stringify(args)));
+  }
+
+  /** The reader's answer to a call with `id`, `name` and `args`; undefined for any other call. Adapters use it. */
+  async answer(call) {
+    const answered = await ask(() => this.#core.answer("openai-chat", wellFormed(call)));
+    return answered ? this.#message(answered).content : undefined;
   }
 
   async original(location) {
@@ -268,11 +314,12 @@ class Reduction {
       const failures = [...report.decisions.map((one) => one.error), report.records_error];
       for (const failure of failures) if (failure) process.emitWarning(`offcut: ${failure}`);
     }
+    // What it is about has been done.
+    const warn = (error) => process.emitWarning(`offcut: onReport has thrown ${told(error)}`);
     try {
-      this.#onReport?.(report);
+      Promise.resolve(this.#onReport?.(report)).catch(warn);
     } catch (error) {
-      // What it is about has been done.
-      process.emitWarning(`offcut: onReport has thrown ${told(error)}`);
+      warn(error);
     }
     return report;
   }
@@ -283,11 +330,14 @@ class State {
   #text;
 
   constructor(schema, value) {
+    check(schema, "field");
+    check(value, "field");
     this.#schema = typeof schema === "string" ? schema : JSON.stringify(schema);
     this.#text = now(() => apply(this.#schema, value === undefined ? undefined : JSON.stringify(value), "[]"));
   }
 
   apply(...updates) {
+    check(updates, "field");
     this.#text = now(() => apply(this.#schema, this.#text, JSON.stringify(updates)));
     return this.value;
   }

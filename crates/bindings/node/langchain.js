@@ -14,6 +14,10 @@ function offcutMiddleware(reduction) {
       return messages.length > 0 ? { messages } : undefined;
     },
     wrapToolCall: async (request, handler) => {
+      const { name, id } = request.toolCall;
+      // A tool of the agent may have taken the reader's name.
+      const page = await reduction.answer(request.toolCall);
+      if (page !== undefined) return new ToolMessage({ content: page, name, tool_call_id: id ?? "" });
       let message;
       try {
         message = await handler(request);
@@ -21,15 +25,25 @@ function offcutMiddleware(reduction) {
         // Beside a middleware, LangChain leaves it to that what a tool throws; interrupts and an end from outside are no errors of it.
         if (error?.is_bubble_up || error?.name === "AbortError" || !(error instanceof Error)) throw error;
         const content = `Error: ${error.message}\n Please fix your mistakes.`;
-        message = new ToolMessage({ content, name: request.toolCall.name, tool_call_id: request.toolCall.id ?? "", status: "error" });
+        message = new ToolMessage({ content, name, tool_call_id: id ?? "", status: "error" });
       }
-      if (!ToolMessage.isInstance(message)) return message;
-      const { name, id, args } = request.toolCall;
-      const isError = message.status === "error";
-      const content = await reduction.truncate(message.content, { tool: name, callId: id, args, isError });
-      return content === message.content ? message : changed(ToolMessage, message, { content });
+      return shown(reduction, request.toolCall, message);
     },
   });
+}
+
+/** What a tool returned, shortened: its message, or those of a `Command`. */
+async function shown(reduction, call, returned) {
+  if (returned?.lg_name === "Command" && Array.isArray(returned.update?.messages)) {
+    const messages = await Promise.all(returned.update.messages.map((one) => shown(reduction, call, one)));
+    const command = Object.create(Object.getPrototypeOf(returned), Object.getOwnPropertyDescriptors(returned));
+    return Object.assign(command, { update: { ...returned.update, messages } });
+  }
+  if (!ToolMessage.isInstance(returned)) return returned;
+  const { name, id, args } = call;
+  const isError = returned.status === "error";
+  const content = await reduction.truncate(returned.content, { tool: name, callId: id, args, isError });
+  return content === returned.content ? returned : changed(ToolMessage, returned, { content });
 }
 
 /** The reader as a tool. */

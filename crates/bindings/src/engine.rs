@@ -19,6 +19,9 @@ use offcut_state::{
 };
 use serde_json::{Value, json};
 
+/// Types of parts that are texts.
+const TEXT_KINDS: [&str; 3] = ["text", "input_text", "output_text"];
+
 /// A reduction over JSON text.
 #[derive(Clone)]
 pub(crate) struct Engine(ToolReduction);
@@ -105,8 +108,12 @@ impl Engine {
         Ok(Self(reduction))
     }
 
-    pub(crate) fn session(&self, id: &str) -> Self {
-        Self(self.0.session(id))
+    pub(crate) fn session(&self, id: &str) -> Result<Self, EngineError> {
+        if id.is_empty() {
+            let problem = "a session needs an id: without one, all conversations would be the same";
+            return Err(EngineError::Argument(problem.into()));
+        }
+        Ok(Self(self.0.session(id)))
     }
 
     /// Returns true if a store is in this process's memory.
@@ -287,6 +294,7 @@ impl Engine {
         let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), call)?;
         let is_list = matches!(result, Returned::Parts(_));
         let is_bytes = matches!(result, Returned::Bytes(_));
+        let kind = text_kind(&result);
         let output = output(result, is_error)?;
         let shown = self.0.truncate(&call.call, output).await?;
         let report = text(&shown.report);
@@ -296,7 +304,7 @@ impl Engine {
         let parts: Vec<Part> = shown.into();
         let shown = if is_list {
             let parts = parts.into_iter().map(|part| match part {
-                Part::Text(text) => json!({"type": "text", "text": text}),
+                Part::Text(text) => json!({"type": kind, "text": text}),
                 Part::Opaque(value) | Part::Json(value) => value,
                 other => json!(other),
             });
@@ -508,6 +516,10 @@ impl ReadCall {
         } else if value["functionCall"].is_object() || value["function_call"].is_object() {
             let message = json!({"role": "model", "parts": [value]});
             Some((WireFormat::Gemini, message))
+        } else if kind.is_empty() && value["args"].is_object() && value["name"].is_string() {
+            // Google's SDKs list them without what is around them in a message.
+            let part = json!({"functionCall": value});
+            Some((WireFormat::Gemini, json!({"role": "model", "parts": [part]})))
         } else {
             None
         };
@@ -561,6 +573,18 @@ fn texts(parts: Vec<Part>) -> String {
     texts.collect()
 }
 
+/// The type of the texts among parts, which differs by provider.
+fn text_kind(result: &Returned) -> &'static str {
+    let Returned::Parts(parts) = result else {
+        return "text";
+    };
+    let is_one = |kind: &&str| {
+        let is_it = |part: &String| parse(part).is_ok_and(|part| part["type"] == **kind);
+        parts.iter().any(is_it)
+    };
+    TEXT_KINDS.into_iter().find(is_one).unwrap_or("text")
+}
+
 /// The result as the engine takes it. Texts in it may be cut; other parts stay.
 fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
     let mut output = match result {
@@ -569,10 +593,7 @@ fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
         Returned::Parts(parts) => {
             let parts = parts.iter().map(|part| {
                 let part = parse(part)?;
-                let is_text = matches!(
-                    part["type"].as_str(),
-                    Some("text" | "input_text" | "output_text")
-                );
+                let is_text = TEXT_KINDS.iter().any(|kind| part["type"] == **kind);
                 Ok(match part["text"].as_str() {
                     Some(text) if is_text => Part::Text(text.to_owned()),
                     _ => Part::Opaque(part),

@@ -84,8 +84,8 @@ impl NodeCore {
     }
 
     #[napi]
-    pub fn session(&self, id: String) -> Self {
-        Self(self.0.session(&id))
+    pub fn session(&self, id: String) -> Result<Self> {
+        Ok(Self(self.0.session(&id)?))
     }
 
     #[napi(getter)]

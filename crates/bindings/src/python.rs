@@ -149,7 +149,7 @@ impl Core {
         let engine = Engine::open(settings)?;
         let engine = sessions
             .iter()
-            .fold(engine, |engine, id| engine.session(id));
+            .try_fold(engine, |engine, id| engine.session(id))?;
         Ok((std::process::id(), engine))
     }
 
@@ -198,7 +198,7 @@ impl Core {
     }
 
     fn session(&self, py: Python<'_>, id: String) -> PyResult<Self> {
-        let engine = self.run(py, async |engine| Ok(engine.session(&id)))?;
+        let engine = self.run(py, async |engine| engine.session(&id))?;
         Ok(Self {
             settings: self.settings.clone(),
             sessions: self.sessions.iter().cloned().chain([id]).collect(),

@@ -86,6 +86,24 @@ for (const rounds of [1, 6]) {
   });
 }
 
+test("LangChain, a tool that returns a command", { skip: !has("langchain") }, async () => {
+  const { createAgent, tool, ToolMessage } = await import("langchain");
+  const { Command } = await import("@langchain/langgraph");
+  const { ChatOpenAI } = await import("@langchain/openai");
+  const { offcutMiddleware } = await import("offcut/langchain");
+  const bodies = await provider(1, async (url) => {
+    const model = new ChatOpenAI({ model: "m", apiKey: "k", configuration: { baseURL: `${url}/v1` } });
+    const logs = tool((_, config) => {
+      const message = new ToolMessage({ content: LOG, tool_call_id: config.toolCall.id, name: "logs" });
+      return new Command({ update: { messages: [message] } });
+    }, { name: "logs", description: "Returns the log.", schema });
+    const agent = createAgent({ model, tools: [logs], middleware: [offcutMiddleware(Reduction.inDir(folder()))] });
+    const state = await agent.invoke({ messages: [{ role: "user", content: "Where is the leak?" }] });
+    assert.match(state.messages.at(-1).text, /the leak is in pool.rs/);
+  });
+  check(bodies, 1);
+});
+
 test("LangChain, a tool that throws", { skip: !has("langchain") }, async () => {
   const { createAgent, tool } = await import("langchain");
   const { ChatOpenAI } = await import("@langchain/openai");

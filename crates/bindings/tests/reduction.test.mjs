@@ -94,6 +94,20 @@ test("results of every kind", async () => {
   assert.deepEqual(parts[1], image);
   const failed = await reduction.wrapToolCall(calls.anthropic, () => { throw new RangeError("too far"); });
   assert.deepEqual(failed.content[0], { type: "tool_result", tool_use_id: "call_1", content: "RangeError: too far", is_error: true });
+  const warned = once(process, "warning");
+  const refused = await reduction.wrapToolCall(calls.anthropic, () => ({ head: Buffer.from("hi") }));
+  assert.match(refused.content[0].content, /no JSON says a Buffer/);
+  assert.match((await warned)[0].message, /^offcut: a result was refused: no JSON says a Buffer/);
+});
+
+test("a cleared message keeps what JSON can't say", async () => {
+  const messages = conversation();
+  const [at, tags] = [new Date(0), new Set(["x"])];
+  for (const message of messages) Object.assign(message, { at, tags });
+  const before = JSON.stringify(messages);
+  await Reduction.inDir(folder(), early).beforeModel(messages);
+  assert.notEqual(JSON.stringify(messages), before);
+  for (const message of messages) assert.ok(message.at === at && message.tags === tags);
 });
 
 test("mistakes are told with a cure", async () => {
@@ -105,6 +119,22 @@ test("mistakes are told with a cure", async () => {
   await assert.rejects(reduction.beforeModel([{ a: 1 }]), { name: "TypeError", message: /no known format fits/ });
   await assert.rejects(reduction.beforeModel([{ role: "user", content: "x" }], { format: "openai" }), /"openai-chat"/);
   await assert.rejects(reduction.wrapToolCall({ a: 1 }, () => "x"), /as the provider writes it/);
+  await assert.rejects(reduction.wrapToolCall(calls.anthropic, "x"), { name: "TypeError", message: /`run` must be a function, not String/ });
+  await assert.rejects(reduction.truncate("x"), { name: "TypeError", message: /`truncate` needs the tool's name/ });
+  assert.throws(() => Reduction.inDir(folder(), { onReport: 5 }), { name: "TypeError", message: /`onReport` must be a function/ });
+  for (const wrong of [() => reduction.session(42), () => reduction.tool(), () => new State(5)]) assert.throws(wrong, TypeError);
+  await assert.rejects(reduction.original(5), TypeError);
+  const fields = [{ name: "a" }];
+  for (const a of [new Map([["x", 1]]), () => 1]) {
+    assert.throws(() => new State({ dialect: "openarmature", fields }).apply({ a }), { name: "TypeError", message: /the field `a` can't be / });
+  }
+  await assert.rejects(reduction.condense({}, () => null, { promptTemplate: "x" }), { name: "TypeError", message: /no answer/ });
+});
+
+test("a URL of a file is its path", async () => {
+  const path = join(folder(), "my ägent");
+  await Reduction.inDir(pathToFileURL(path)).truncate(LONG, { tool: "grep", callId: "c1" });
+  assert.ok(existsSync(path));
 });
 
 test("an option that JSON can't say is refused by its name", () => {
@@ -141,6 +171,13 @@ test("a store that fails is a warning", async () => {
   assert.equal(await silent.truncate(LONG, { tool: "grep", callId: "c2" }), LONG);
   assert.match((await warned)[0].message, /^offcut: .*c2/);
   assert.ok(told[0].decisions[0].error);
+});
+
+test("an observer that rejects is a warning", async () => {
+  const onReport = async () => { throw new Error("mine"); };
+  const warned = once(process, "warning");
+  await Reduction.inDir(folder(), { onReport }).truncate(LONG, { tool: "grep", callId: "c1" });
+  assert.match((await warned)[0].message, /onReport has thrown Error: mine/);
 });
 
 const foreign = {

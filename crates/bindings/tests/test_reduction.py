@@ -155,6 +155,12 @@ def test_results_of_every_kind(reduction):
     assert reduction.wrap_tool_call(custom, lambda: "fine") == {"type": "custom_tool_call_output", "call_id": "c3", "output": "fine"}
     custom = {"id": "c4", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
     assert reduction.wrap_tool_call(custom, lambda: "fine") == {"role": "tool", "tool_call_id": "c4", "content": "fine"}
+    bare = {"name": "grep", "args": {"q": 1}}
+    assert reduction.wrap_tool_call(bare, lambda: "fine")["parts"][0]["functionResponse"]["name"] == "grep"
+    kinds = [{"type": "input_text", "text": LONG}]
+    assert [part["type"] for part in shown(kinds)] == ["input_text"]
+    for rows in [[{"type": "text", "text": "80", "marks": []}], [{"type": "text", "id": 7, "text": "80"}]]:
+        assert json.loads(reduction.wrap_tool_call(CALLS["openai-chat"], lambda: rows)["content"]) == rows
     neutral = {"id": "c2", "name": "t", "arguments": {"a": 1}}
     assert reduction.wrap_tool_call(neutral, lambda: "fine", "openai-chat")["content"] == "fine"
 
@@ -311,6 +317,9 @@ def test_results_that_are_not_unicode_are_shown(reduction):
     assert reduction.wrap_tool_call(CALLS["anthropic"], lambda: "a \ud83d b")["content"][0]["content"] == "a \ufffd b"
     assert reduction.truncate("a \ud83d" + LONG, tool="t", arguments={"q": "\ude00"}).startswith("[offcut/1 truncated")
     assert reduction.truncate("😀", tool="t") == "😀"
+    raw = b"caf\xe9 menu\n" * 1000
+    shown = reduction.truncate(raw.decode(errors="surrogateescape"), tool="cat", call_id="bytes")
+    assert ",not-utf8" in shown and reduction.original(shown.split('"')[1]) == raw
 
 
 def test_messages_added_during_a_pass_stay(tmp_path):
@@ -430,6 +439,21 @@ def condensed(reduction, case):
     finally:
         assert set(asked) == ({case["prompt"]} if "prompt" in case else set())
     return state
+
+
+def test_a_condensed_state_may_hold_anything_else(reduction):
+    state = {"a": "x", "started": object(), "loss": float("nan")}
+    reduction.condense(state, lambda prompt: "s", "{a}", input_keys=["a"], output_key="a")
+    assert state["a"].startswith("s\n\n[originals: a at ")
+    for model, keys, template, problem in [
+        (lambda prompt: None, ["a"], "{a}", "no answer"),
+        (lambda prompt: "s", "ab", "{a}", "must be a list"),
+        (lambda prompt: "s", ["loss"], "{a}", "NaN is not a number"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=problem):
+            reduction.condense(state, model, template, input_keys=keys)
+    with pytest.raises(ValueError, match="18446744073709551616 is not a number of at most 64 bits"):
+        State({"dialect": "openarmature", "fields": [{"name": "n"}]}).apply({"n": 2**64})
 
 
 def test_a_condensed_value_names_its_originals(reduction):

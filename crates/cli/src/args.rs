@@ -265,7 +265,7 @@ pub(crate) struct Apply {
     /// The declaration of the state, in YAML or JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
-    /// The current state, in JSON. Without it, every field has its default.
+    /// The current state, in JSON. Without it, reducers start from the defaults.
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// The updates: JSON objects that map each field to what its reducer takes; - for stdin. Keys

@@ -47,6 +47,12 @@ _PARTS = {
 }
 
 
+#: Fields of texts, by providers and frameworks.
+_TEXT_FIELDS = {
+    "type", "text", "id", "index", "annotations", "citations", "logprobs", "extras", "_meta", "meta", "cache_control", "prompt_cache_breakpoint",
+}
+
+
 class Reduction:
     """Shortens what an agent's tools return, and stores all of it.
 
@@ -57,6 +63,8 @@ class Reduction:
 
     def __init__(self, settings: Mapping[str, Any], *, on_report: Callable[[Report], None] | None = None):
         """Opens the stores that the settings name. The options are those of docs/options.md."""
+        if on_report is not None and not callable(on_report):
+            raise TypeError(f"`on_report` must be a function, not {on_report!r}")
         self._core = Core(_dumps(_option(settings, "")))
         self._on_report = on_report
 
@@ -222,7 +230,7 @@ class Reduction:
     def condense(
         self,
         state: MutableMapping[str, Any],
-        model: Callable[[str], str],
+        model: Callable[[str], str | None],
         prompt_template: str,
         *,
         input_keys: Sequence[str] = (),
@@ -236,23 +244,26 @@ class Reduction:
         error, `state` is as it was. Returns `output`, `deleted`, `stored` (pairs of a key and a location) and
         `left_in_place`.
         """
-        node, before = _node(prompt_template, input_keys, output_key, names_originals), _dumps(state)
+        node, before = _node(prompt_template, input_keys, output_key, names_originals), _needed(state, prompt_template, input_keys)
         asked = json.loads(self._core.condense(node, before, None))
-        return _condensed(state, output_key, self._core.condense(node, before, model(asked["prompt"])))
+        answer = model(asked["prompt"]) or ""
+        if inspect.isawaitable(answer):
+            raise TypeError("`model` has returned an awaitable: use `acondense`")
+        return _condensed(state, output_key, self._core.condense(node, before, answer))
 
     async def acondense(
         self,
         state: MutableMapping[str, Any],
-        model: Callable[[str], Awaitable[str]],
+        model: Callable[[str], Awaitable[str | None]],
         prompt_template: str,
         *,
         input_keys: Sequence[str] = (),
         output_key: str = "reduced_output",
         names_originals: bool = True,
     ) -> dict[str, Any]:
-        node, before = _node(prompt_template, input_keys, output_key, names_originals), _dumps(state)
+        node, before = _node(prompt_template, input_keys, output_key, names_originals), _needed(state, prompt_template, input_keys)
         asked = json.loads(await asyncio.to_thread(self._core.condense, node, before, None))
-        answer = await model(asked["prompt"])
+        answer = await model(asked["prompt"]) or ""
         return _condensed(state, output_key, await asyncio.to_thread(self._core.condense, node, before, answer))
 
     def read(self, path: str, **arguments: Any) -> str:
@@ -277,11 +288,18 @@ class Reduction:
         """Tries out every store: stores a few bytes and reads them back. Call it when a program starts."""
         self._core.check()
 
+    def _answer(self, call: Mapping[str, Any]) -> Any:
+        """The reader's answer to a call with `id`, `name` and `args`; none for any other call."""
+        answered = self._core.answer("openai-chat", _well_formed(call))
+        return None if answered is None else self._message(answered)["content"]
+
     def _page(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """The reader's answer, and true if it tells of a mistake."""
         return self._core.read(_dumps(arguments))
 
     def _clear(self, messages: MutableSequence[Any], format: Format | None, joins: bool, turn: str) -> Report:
+        if not isinstance(messages, MutableSequence):
+            raise TypeError("`messages` must be a list, which is changed in place")
         before = list(messages)
         kept, report = self._core.clear(format, _dumps(before), turn, joins)
         if kept is not None:
@@ -315,13 +333,31 @@ class Reduction:
 
 
 def _turn(tools: Sequence[Any], usage: int | None, is_too_long: bool, is_cold: bool) -> str:
-    if usage is not None and not 0 <= usage < 1 << 63:
+    if usage is not None and not (isinstance(usage, int) and 0 <= usage < 1 << 63):
         raise ValueError("`last_usage` must be the number of tokens that the provider counted")
     known = {"tools": list(tools), "last_usage": usage, "is_too_long": bool(is_too_long), "is_cold": bool(is_cold)}
     return _dumps(known)
 
 
+def _needed(state: Mapping[str, Any], prompt_template: str, input_keys: Sequence[str]) -> str:
+    """The values that a node may need. Others may be anything."""
+    return exact(_dumps({key: one for key, one in state.items() if key in input_keys or f"{{{key}" in prompt_template}))
+
+
+def exact(text: str) -> str:
+    """The JSON, if its numbers can be read as they are."""
+
+    def check(number: str) -> None:
+        if not number.lstrip("-").isdigit() or not -(1 << 63) <= int(number) < 1 << 64:
+            raise ValueError(f"{number} is not a number of at most 64 bits: give it as a text")
+
+    json.loads(text, parse_int=check, parse_constant=check)
+    return text
+
+
 def _node(prompt_template: str, input_keys: Sequence[str], output_key: str, names_originals: bool) -> str:
+    if isinstance(input_keys, str):
+        raise TypeError("`input_keys` must be a list of keys")
     node = {"prompt_template": prompt_template, "input_keys": list(input_keys), "output_key": output_key}
     return _dumps({**node, "names_originals": names_originals})
 
@@ -354,6 +390,9 @@ def _option(value: Any, name: str) -> Any:
 
 def _well_formed(value: Any) -> str:
     """JSON of well-formed text."""
+    if type(value).__name__ == "FunctionCall":
+        # Google's SDK lists them without what is around them in a message.
+        value = {"functionCall": value}
     return _text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain))
 
 
@@ -394,6 +433,8 @@ def _outcome(result: Any) -> tuple[Returned, bool]:
     try:
         return _given(result)[0], False
     except Exception as error:
+        # It is a mistake of the program, and not one that the model should work around.
+        _log.warning("a result was refused: %s", error)
         return _failed(error)
 
 
@@ -408,13 +449,27 @@ def _given(result: Any) -> tuple[Returned, bool]:
         return bytes(result), False
     if isinstance(result, (list, tuple)) and result:
         parts = [_fields(one) for one in result]
-        if is_parts(parts):
+        if is_parts(parts) and not _are_rows(parts):
             return [_well_formed(part) for part in parts], True
     if result is None:
         result = ""
     if not isinstance(result, str):
         result = json.dumps(result, ensure_ascii=False, default=_fields)
-    return _text(result), False
+    try:
+        result.encode()
+    except UnicodeEncodeError:
+        try:
+            # Names of files and outputs of commands may be bytes in disguise.
+            return result.encode(errors="surrogateescape"), False
+        except UnicodeEncodeError:
+            return _text(result), False
+    return result, False
+
+
+def _are_rows(parts: Sequence[Mapping[str, Any]]) -> bool:
+    """Returns true for data that only looks like texts. As parts, it would lose its other fields."""
+    is_other = any(name not in _TEXT_FIELDS or name == "id" and not isinstance(part[name], str) for part in parts for name in part)
+    return is_other and all(isinstance(part.get("text"), str) for part in parts)
 
 
 def is_parts(items: Sequence[Any]) -> bool:

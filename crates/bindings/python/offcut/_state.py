@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._offcut import apply
-from ._reduction import _dumps
+from ._reduction import _dumps, exact
 
 
 class State:
@@ -19,17 +19,17 @@ class State:
     """
 
     def __init__(self, schema: Mapping[str, Any] | str, value: Mapping[str, Any] | None = None):
-        """Begins with the schema's defaults, or with the `value` of an earlier state."""
+        """Begins without fields, where reducers start from the schema's defaults, or with the `value` of an earlier state."""
         self._schema = schema if isinstance(schema, str) else _dumps(schema)
-        self._text = apply(self._schema, None if value is None else _dumps(value), "[]")
+        self._text = apply(self._schema, None if value is None else exact(_dumps(value)), "[]")
 
     def apply(self, *updates: Mapping[str, Any]) -> dict[str, Any]:
         """Applies the updates in their order, or none of them, and returns the new value."""
-        self._text = apply(self._schema, self._text, _dumps(list(updates)))
+        self._text = apply(self._schema, self._text, exact(_dumps(list(updates))))
         return self.value
 
     @property
     def value(self) -> dict[str, Any]:
-        """The fields."""
+        """The fields that were set."""
         value: dict[str, Any] = json.loads(self._text)
         return value

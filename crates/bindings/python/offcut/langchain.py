@@ -44,10 +44,16 @@ class OffcutMiddleware(AgentMiddleware):
         return await asyncio.to_thread(self.before_model, state, runtime)
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        return self._shown(request.tool_call, handler(request))
+        return self._read(request.tool_call) or self._shown(request.tool_call, handler(request))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        return await asyncio.to_thread(self._shown, request.tool_call, await handler(request))
+        page = await asyncio.to_thread(self._read, request.tool_call)
+        return page or await asyncio.to_thread(self._shown, request.tool_call, await handler(request))
+
+    def _read(self, call: Any) -> ToolMessage | None:
+        """The reader's answer, also where a tool of the agent has taken its name; none if the call names nothing stored."""
+        content = self.reduction._answer(call)
+        return None if content is None else ToolMessage(content, name=call["name"], tool_call_id=call["id"] or "")
 
     def _shown(self, call: Any, result: Any) -> Any:
         if isinstance(result, Command):

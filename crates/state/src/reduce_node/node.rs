@@ -178,7 +178,7 @@ impl ReduceNode {
         }
     }
 
-    /// Stores the input keys that exist, each once, without the output key. The outcome has no output yet.
+    /// Stores the input keys that exist, each once. The outcome has no output yet.
     async fn store(
         &self,
         state: &(impl CondenseTarget + ?Sized),
@@ -193,7 +193,7 @@ impl ReduceNode {
             input_tokens: None,
         };
         for (at, key) in self.input_keys.iter().enumerate() {
-            let is_new = *key != self.output_key && !self.input_keys[..at].contains(key);
+            let is_new = !self.input_keys[..at].contains(key);
             let Some(value) = state.value(key).filter(|_| is_new) else {
                 continue;
             };
@@ -205,7 +205,13 @@ impl ReduceNode {
                 Ok(Some(locations)) => {
                     let at = |location| (key.clone(), location);
                     reduced.stored.extend(locations.into_iter().map(at));
-                    reduced.deleted.push(key.clone());
+                    if *key != self.output_key {
+                        reduced.deleted.push(key.clone());
+                    }
+                }
+                Ok(None) if *key == self.output_key => {
+                    let problem = "its value looks like a hint that this reduction did not write, and would be lost: give another output key";
+                    return Err(self.refused(problem.into()));
                 }
                 Ok(None) => reduced.left_in_place.push(key.clone()),
                 Err(source) => {

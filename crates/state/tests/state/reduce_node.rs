@@ -324,6 +324,36 @@ async fn n3_inputs_other_than_the_output_are_deleted() {
     assert_eq!(state.len(), 4, "read and not deleted: no input keys");
 }
 
+/// N3: nothing is lost when the answer takes an input's place, as in a rolling summary.
+#[tokio::test]
+async fn n3_an_input_that_is_the_output_is_stored_and_replaced() {
+    let store = memory();
+    let node = || {
+        let reduction = common::builder(&store).build().unwrap();
+        let builder = ReduceNode::builder(Model::answers("new a"), "{a}");
+        let builder = builder.input_keys(["a"]).output_key("a");
+        builder.reduction(reduction).build().unwrap()
+    };
+    let mut state = notes();
+    let reduced = node().run(&mut state).await.unwrap();
+    assert!(reduced.deleted.is_empty());
+    let [(key, at)] = &reduced.stored[..] else {
+        panic!("{reduced:?}")
+    };
+    assert_eq!(key, "a");
+    assert_eq!(state["a"], format!("new a\n\n[originals: a at {at}]"));
+    let expected = [(at.to_string(), b"one {b} {{x}}".to_vec())];
+    assert_eq!(stored(&store).await, expected);
+
+    // A hint of another reduction is in no store of this one.
+    let foreign = "[offcut/1 cleared grep: 9000 bytes, at \"memory://other/clear/x\"]";
+    let mut state = Map::from_iter([("a".to_owned(), json!(foreign))]);
+    let before = state.clone();
+    let error = node().run(&mut state).await.unwrap_err();
+    assert!(matches!(error, ReduceNodeError::Output { .. }), "{error:?}");
+    assert_eq!(state, before);
+}
+
 /// N4: values are rendered once, strings verbatim, others as JSON.
 #[tokio::test]
 async fn n4_values_are_not_templates() {

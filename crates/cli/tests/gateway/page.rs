@@ -217,6 +217,9 @@ async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
         after["sent"], taken as u64,
         "no provider bills what it refuses"
     );
+    assert_eq!(after["cut"], 10, "what was taken is the original");
+    let refused = figures(&server, &token, "/page/conversations/3").await;
+    assert_eq!(refused["changes"], json!([]));
     for shown in [&all, &detail, &after] {
         assert!(!shown.to_string().contains("planted"), "{shown}");
     }

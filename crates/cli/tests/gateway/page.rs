@@ -275,7 +275,7 @@ async fn a_missing_token_and_a_forged_host_are_refused() {
 #[tokio::test]
 async fn where_others_may_connect_the_page_is_still_for_this_machine() {
     let mut serve = settings("http://127.0.0.1:1");
-    serve.listen = ([0, 0, 0, 0], 1).into();
+    serve.listen = ([0, 0, 0, 0], 2).into();
     serve.expose = true;
     serve.tenant_key = Some("a secret of sixteen".to_owned().into());
     let server = Server::with(serve, &reduction(), &memory()).await;

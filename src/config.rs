@@ -21,7 +21,9 @@ use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
 pub use error::BuildError;
-pub use file::SettingsError;
+#[cfg(feature = "toml")]
+pub use file::read_toml;
+pub use file::{SettingsError, read_json};
 pub use tool_policy::ToolPolicy;
 pub(crate) use tool_policy::{Hooks, Policy};
 use values::Preset;

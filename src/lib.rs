@@ -75,9 +75,11 @@ mod truncate;
 
 #[doc(no_inline)]
 pub use backend::ErrorChain;
+#[cfg(feature = "toml")]
+pub use config::read_toml;
 pub use config::{
     BuildError, OnStoreFailure, PreviewLength, Settings, SettingsError, StoredNames, TokenCounter,
-    ToolPolicy,
+    ToolPolicy, read_json,
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;

@@ -80,6 +80,7 @@ fn in_words(problem: &str) -> String {
     problem
         .replace("expected u64", number)
         .replace("expected usize", number)
+        .replace("expected f64", "expected a number")
         .replace("expected a sequence", "expected a list")
 }
 

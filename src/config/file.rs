@@ -66,8 +66,7 @@ impl Settings {
     /// A [`SettingsError`] with line and field.
     #[cfg(feature = "toml")]
     pub fn from_toml(text: &str) -> Result<Self, SettingsError> {
-        let settings: Self = read_toml(text)?;
-        settings.over(|| toml::from_str(text).unwrap_or_default())
+        read_toml::<Self>(text)?.over(|| toml::from_str(text).unwrap_or_default())
     }
 
     /// Reads settings from JSON. Missing fields get their defaults; unknown fields are errors.
@@ -76,21 +75,7 @@ impl Settings {
     ///
     /// A [`SettingsError`] with line and field.
     pub fn from_json(text: &str) -> Result<Self, SettingsError> {
-        // serde would accept a list as the fields in order.
-        if !text.trim_start().starts_with('{') {
-            return Err(SettingsError::new(
-                Some(1),
-                String::new(),
-                "settings must be a JSON object: begin with `{`",
-            ));
-        }
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let settings: Self = read_json(&mut deserializer)?;
-        deserializer.end().map_err(|error| {
-            let (line, problem) = describe_json(&error);
-            SettingsError::new(line, String::new(), &problem)
-        })?;
-        settings.over(|| serde_json::from_str(text).unwrap_or_default())
+        read_json::<Self>(text)?.over(|| serde_json::from_str(text).unwrap_or_default())
     }
 
     /// Puts the file's `options` over the preset that it names.
@@ -150,18 +135,40 @@ impl SettingsError {
     }
 }
 
-fn read_json<'de, T: DeserializeOwned>(
-    deserializer: impl serde::Deserializer<'de, Error = serde_json::Error>,
-) -> Result<T, SettingsError> {
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+/// Reads a program's own settings from JSON, with the errors that [`Settings::from_json`] has.
+///
+/// # Errors
+///
+/// A [`SettingsError`] with line and field.
+pub fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
+    // serde would accept a list as the fields in order.
+    if !text.trim_start().starts_with('{') {
+        return Err(SettingsError::new(
+            Some(1),
+            String::new(),
+            "settings must be a JSON object: begin with `{`",
+        ));
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let settings = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let (line, problem) = describe_json(error.inner());
         let outermost = "write it beside `tool_config`, not in it";
         SettingsError::within(line, path(error.path()), &problem, outermost)
-    })
+    })?;
+    deserializer.end().map_err(|error| {
+        let (line, problem) = describe_json(&error);
+        SettingsError::new(line, String::new(), &problem)
+    })?;
+    Ok(settings)
 }
 
+/// Reads a program's own settings from TOML, with the errors that [`Settings::from_toml`] has.
+///
+/// # Errors
+///
+/// A [`SettingsError`] with line and field.
 #[cfg(feature = "toml")]
-fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
+pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
     let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
     let deserializer = toml::Deserializer::parse(text)
         .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;

@@ -285,7 +285,7 @@ fn errors_of_a_file_name_their_place() {
     "preview_length = 1.5"
         line 1, `preview_length`: invalid type: floating point `1.5`, expected a whole number of bytes, a size such as "8KB", or the table { scale = N, exponent = N, at_most = N }
     "preview_length = { scale = \"memory:secret\", exponent = 0.6, at_most = 500 }"
-        line 1, `preview_length.scale`: invalid type: a string, expected f64
+        line 1, `preview_length.scale`: invalid type: a string, expected a number
     "preview_length = { scale = 9, exponent = 0.6, at_most = true }"
         line 1, `preview_length.at_most`: must be a whole number of bytes, or a size such as "8KB"
     "preview_length = { scale = 9, exponent = 0.6 }"

@@ -1,6 +1,6 @@
 //! A command that this program runs: its output, its signals and its end.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use crate::failure::Failure;
 use crate::ignored::Ignored;
 
 /// Number of bytes that are read at once.
@@ -167,14 +168,10 @@ pub(crate) fn start(
     }
 }
 
-/// The command that `words` are.
+/// The command that `words` are: a program, and its arguments.
 fn command(words: &[OsString]) -> Command {
-    let mut command = Command::new(
-        words
-            .first()
-            .map_or_else(Default::default, OsString::as_os_str),
-    );
-    command.args(words.iter().skip(1));
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
     command
 }
 
@@ -347,12 +344,15 @@ fn watch_reader(stream: impl AsFd + Send + 'static) -> watch::Receiver<bool> {
     is_unread
 }
 
-/// The exit code for a command that does not start, as shells give it.
-pub(crate) fn start_code(error: &io::Error) -> u8 {
-    match error.kind() {
+/// The failure of a command that does not start, with the exit code that shells give it.
+pub(crate) fn not_started(program: &OsStr, error: &io::Error, advice: &str) -> Failure {
+    let code = match error.kind() {
         io::ErrorKind::NotFound => 127,
         _ => 126,
-    }
+    };
+    Failure::new(format!("{} does not start: {error}", program.display()))
+        .hint(advice)
+        .with_code(code)
 }
 
 /// The exit code of a process: 128 and the signal's number if a signal ended it.

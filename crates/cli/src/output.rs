@@ -146,7 +146,7 @@ fn is_json_asked_for(arguments: &[OsString]) -> bool {
     Args::try_parse_from(arguments).map_or_else(
         |_| {
             let mut own = arguments.iter().take_while(|argument| *argument != "--");
-            own.any(|argument| argument == "--json")
+            own.any(|argument| argument == "--json" || argument == "--log-json")
         },
         |args| args.json,
     )
@@ -154,7 +154,7 @@ fn is_json_asked_for(arguments: &[OsString]) -> bool {
 
 /// Replaces each argument of this program in `text` by what [`StoreUrl`] shows of it. Errors repeat
 /// arguments, and a store's URL may be given in the wrong place.
-fn shown(text: &str) -> Cow<'_, str> {
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for argument in std::env::args_os().skip(1) {
         let argument = argument.to_string_lossy();

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 pub(crate) use journal::Journal;
 pub(crate) use running::Running;
 
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::replay::Prices;
 use crate::{args, settings};
 
@@ -29,7 +29,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    runtime.map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))
+    runtime.or_fail("the async runtime can't be started")
 }
 
 /// The address at which this machine reaches a server that listens on `address`.

@@ -51,6 +51,13 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     })
 }
 
+/// The same, with the store `backend` in place of their own, if one is given.
+fn load_with(name: &str, backend: Option<&StoreUrl>) -> Result<Settings, Failure> {
+    let mut settings = load(name)?;
+    settings.backend_url = backend.cloned().or(settings.backend_url);
+    Ok(settings)
+}
+
 /// Builds the reduction for `settings`, with stores opened by `open`. If they name no store, `or_else` is used, if given.
 pub(crate) fn build(
     settings: &Settings,
@@ -116,10 +123,7 @@ pub(crate) fn around_agents(
     or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
 ) -> Result<(Settings, String), Failure> {
     let origin = of_user(args.config.as_deref(), Home::from_env().as_ref());
-    let mut settings = load(&origin)?;
-    if args.backend.is_some() {
-        settings.backend_url.clone_from(&args.backend);
-    }
+    let mut settings = load_with(&origin, args.backend.as_ref())?;
     if settings.backend_url.is_none() {
         settings.backend_url = Some(or_else()?);
     }
@@ -199,11 +203,7 @@ pub(crate) fn forget_stores(settings: &mut Settings) {
 /// Loads the settings in a command's arguments. Returns the name of their source too.
 fn named(args: &args::Reduction) -> Result<(Settings, String), Failure> {
     let origin = args.config.as_deref().unwrap_or(READY[0].0).to_owned();
-    let mut settings = load(&origin)?;
-    if args.backend.is_some() {
-        settings.backend_url.clone_from(&args.backend);
-    }
-    Ok((settings, origin))
+    Ok((load_with(&origin, args.backend.as_ref())?, origin))
 }
 
 fn of_session(

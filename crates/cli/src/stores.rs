@@ -9,8 +9,9 @@ use std::sync::Arc;
 use offcut::Settings;
 use offcut::backend::{self, Backend, Fs, Key, Location, StoreUrl};
 
-pub(crate) use self::recoverable::RecoverableStore;
+use self::recoverable::RecoverableStore;
 use crate::failure::{Failure, OrFail as _};
+use crate::input::Input;
 
 pub(crate) type OpenedStore = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
 
@@ -35,6 +36,12 @@ pub(crate) fn open(url: &str) -> OpenedStore {
         return Err(problem.into());
     }
     Ok(backend::open(url)?)
+}
+
+/// Opens the store at `url` for a result that `input` may have the only copy of.
+pub(crate) fn open_recoverable(url: &str, input: &Input) -> OpenedStore {
+    let (store, input) = (open(url)?, input.clone());
+    Ok(Arc::new(RecoverableStore { store, input }))
 }
 
 /// Opens the store at `url` for a server, which makes failed calls again itself.

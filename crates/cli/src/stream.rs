@@ -14,8 +14,7 @@ use crate::child::Output;
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::Input;
 use crate::output::write_raw;
-use crate::stores::{self, RecoverableStore};
-use crate::{args, notes, output, settings};
+use crate::{args, notes, output, settings, stores};
 
 const UNREADABLE: &str = "the command's output can't be read";
 
@@ -44,11 +43,7 @@ impl Stream {
         let call_id = args.call_id.clone().unwrap_or_else(new_id);
         let stream = |suffix: &str, to: To| -> Result<Self, Failure> {
             let input = Input::default();
-            let open = |url: &str| {
-                let (store, input) = (stores::open(url)?, input.clone());
-                Ok(Arc::new(RecoverableStore { store, input }) as _)
-            };
-            let reduction = settings::of_run(args, open)?;
+            let reduction = settings::of_run(args, |url| stores::open_recoverable(url, &input))?;
             let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments);
             Ok(Self {
                 reduction,

@@ -47,7 +47,7 @@ fn of(
     match agent {
         Agent::ClaudeCode => claude_code(folder, arguments, variables),
         Agent::Codex => {
-            let of_user = layout::agent_home(Agent::Codex).map(|home| home.join("config.toml"));
+            let of_user = layout::in_agent_home(Agent::Codex, "config.toml");
             let own = [PathBuf::from("/etc/codex/config.toml")];
             let own: Vec<_> = own.into_iter().chain(of_user).collect();
             codex(&own, folder, arguments, variables)
@@ -79,7 +79,7 @@ fn claude_code(
     } else {
         "/etc/claude-code/managed-settings.json"
     });
-    let of_user = layout::agent_home(Agent::ClaudeCode).map(|home| home.join("settings.json"));
+    let of_user = layout::in_agent_home(Agent::ClaudeCode, "settings.json");
     // Later files win.
     let files = of_user.into_iter().chain([
         folder.join(".claude/settings.json"),

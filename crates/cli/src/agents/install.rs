@@ -1,14 +1,11 @@
 //! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again.
 
-mod claude_code;
 mod command;
 mod error;
 mod file;
-mod gemini_cli;
 mod installation;
 mod jsonc;
 mod place;
-mod plugin;
 mod record;
 
 use std::path::{Path, PathBuf};
@@ -74,11 +71,50 @@ impl Installation {
             .map_err(|error| InstallError::because(store, "the store can't be used", error))?;
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
-        let content = place::content(self)?;
-        match content {
-            Content::Values(additions) => self.add(&path, &file, stored.as_ref(), additions),
-            Content::Whole(text) => self.place(&path, &file, stored.as_ref(), &text),
+        let stored = stored.as_ref();
+        let (values, wanted) = match place::content(self)? {
+            Content::Values(additions) => {
+                let values = place::in_words(&additions);
+                (values, self.added(&file, stored, additions)?)
+            }
+            Content::Whole(text) => (Vec::new(), placed(&file, stored, text)?),
+        };
+        let Some(wanted) = wanted else {
+            return Ok(Changed {
+                path,
+                outcome: Outcome::Unchanged,
+                backup: stored.and_then(StoredRecord::backup),
+                values,
+            });
+        };
+        let original = wanted.original.as_deref();
+        let record = Record {
+            file: path.clone(),
+            additions: wanted.additions,
+            had_file: original.is_some(),
+            folders: created(&path, stored),
+            written: wanted.text,
+        };
+        // Before the file: without its record, the change could not be taken back.
+        let backup = record::write(&self.records(), &record, original)?;
+        if let Err(error) = file.replace(Some(record.written.as_bytes())) {
+            if stored.is_none()
+                && let Some(new) = record::find(&self.records(), &path)?
+            {
+                new.remove()?;
+            }
+            return Err(error);
         }
+        let outcome = match file.bytes() {
+            None => Outcome::Created,
+            Some(_) => Outcome::Added,
+        };
+        Ok(Changed {
+            path,
+            outcome,
+            backup,
+            values,
+        })
     }
 
     /// Takes Offcut out of the agent's settings. If nobody else has changed the file since, it is as it was
@@ -101,7 +137,7 @@ impl Installation {
                 let of_record = stored.as_ref().map(|stored| &stored.record.additions);
                 let additions = of_record.unwrap_or(wanted);
                 values = place::in_words(additions);
-                let removed = remove(&path, &file, stored.as_ref(), additions)?;
+                let removed = remove(&file, stored.as_ref(), additions)?;
                 match Some(&*removed) == file.bytes() {
                     true => (Outcome::Unchanged, Some(removed)),
                     false => (Outcome::Removed, Some(removed)),
@@ -111,7 +147,7 @@ impl Installation {
                 (Outcome::Restored, None)
             }
             (None, Content::Whole(_)) => (Outcome::Unchanged, file.bytes().map(<[u8]>::to_vec)),
-            (Some(_), Content::Whole(_)) => return Err(InstallError::new(&path, TOUCHED)),
+            (Some(_), Content::Whole(_)) => return Err(file.refused(TOUCHED)),
         };
         file.replace(bytes.as_deref())?;
         if let Some(stored) = stored {
@@ -141,44 +177,39 @@ impl Installation {
     /// The file can't be read or understood.
     pub(crate) fn is_up_to_date(&self) -> Result<bool, InstallError> {
         let path = installed_path(self.agent, &self.scope)?;
+        let file = AgentFile::read(&path)?;
         match place::content(self)? {
             Content::Values(additions) => {
-                let settings = parse_settings(&path)?;
-                place::check(self.agent, &settings)
-                    .map_err(|problem| InstallError::new(&path, problem))?;
+                let refuse = |problem| file.refused(problem);
+                let settings = jsonc::parse(file.text()?).map_err(refuse)?;
+                place::check(self.agent, &settings).map_err(refuse)?;
                 Ok(additions.iter().all(|addition| addition.is_in(&settings)))
             }
-            Content::Whole(text) => Ok(AgentFile::read(&path)?.bytes() == Some(text.as_bytes())),
+            Content::Whole(text) => Ok(file.bytes() == Some(text.as_bytes())),
         }
     }
 
-    /// Adds values to settings.
-    fn add(
+    /// The settings with `additions`; `None` if they have them.
+    fn added(
         &self,
-        path: &Path,
         file: &AgentFile,
         stored: Option<&StoredRecord>,
         additions: Vec<Addition>,
-    ) -> Result<Changed, InstallError> {
-        let values = place::in_words(&additions);
-        let refuse = |problem: String| InstallError::new(path, problem);
+    ) -> Result<Option<Wanted>, InstallError> {
+        let refuse = |problem: String| file.refused(problem);
         let current = jsonc::parse(file.text()?).map_err(refuse)?;
         place::check(self.agent, &current).map_err(refuse)?;
         let is_there = additions.iter().all(|addition| addition.is_in(&current));
-        let of_record = stored.iter().flat_map(|stored| &stored.record.additions);
-        if is_there
-            && of_record
-                .into_iter()
-                .all(|addition| additions.contains(addition))
-        {
-            return Ok(unchanged(path, stored, values));
+        let mut of_record = stored.iter().flat_map(|stored| &stored.record.additions);
+        if is_there && of_record.all(|addition| additions.contains(addition)) {
+            return Ok(None);
         }
 
         // Values of an earlier installation go first: its program may have been another one.
         let original = match stored {
             Some(stored) if stored.is_in(file) => stored.original()?,
-            Some(stored) if file.bytes().is_some() => {
-                Some(remove(path, file, Some(stored), &stored.record.additions)?)
+            Some(one) if file.bytes().is_some() => {
+                Some(remove(file, stored, &one.record.additions)?)
             }
             _ => file.bytes().map(<[u8]>::to_vec),
         };
@@ -187,77 +218,12 @@ impl Installation {
         let before = jsonc::parse(base).map_err(refuse)?;
         let mut missing = additions;
         missing.retain(|addition| !addition.is_in(&before));
-        let added = jsonc::add(base, &missing).map_err(refuse)?;
-        let record = Record {
-            file: path.to_owned(),
+        let text = jsonc::add(base, &missing).map_err(refuse)?;
+        Ok(Some(Wanted {
+            text: file.marked(&text),
             additions: missing,
-            had_file: original.is_some(),
-            folders: created(path, stored),
-            written: file.marked(&added),
-        };
-        self.write(file, stored.is_none(), &record, original.as_deref(), values)
-    }
-
-    /// Places a file of ours.
-    fn place(
-        &self,
-        path: &Path,
-        file: &AgentFile,
-        stored: Option<&StoredRecord>,
-        text: &str,
-    ) -> Result<Changed, InstallError> {
-        let is_touched = stored.is_some_and(|stored| !stored.is_in(file));
-        if is_touched && file.bytes().is_some() {
-            return Err(InstallError::new(path, TOUCHED));
-        }
-        if file.bytes() == Some(text.as_bytes()) {
-            return Ok(unchanged(path, stored, Vec::new()));
-        }
-        let original = match stored {
-            Some(stored) if !is_touched => stored.original()?,
-            _ => file.bytes().map(<[u8]>::to_vec),
-        };
-        let record = Record {
-            file: path.to_owned(),
-            additions: Vec::new(),
-            had_file: original.is_some(),
-            folders: created(path, stored),
-            written: text.to_owned(),
-        };
-        self.write(
-            file,
-            stored.is_none(),
-            &record,
-            original.as_deref(),
-            Vec::new(),
-        )
-    }
-
-    /// Writes a file and, before that, its record: without one, the change could not be taken back.
-    fn write(
-        &self,
-        file: &AgentFile,
-        is_new: bool,
-        record: &Record,
-        original: Option<&[u8]>,
-        values: Vec<String>,
-    ) -> Result<Changed, InstallError> {
-        let backup = record::write(&self.records(), record, original)?;
-        if let Err(error) = file.replace(Some(record.written.as_bytes())) {
-            if is_new && let Some(stored) = record::find(&self.records(), &record.file)? {
-                stored.remove()?;
-            }
-            return Err(error);
-        }
-        Ok(Changed {
-            path: record.file.clone(),
-            outcome: match file.bytes() {
-                None => Outcome::Created,
-                Some(_) => Outcome::Added,
-            },
-            backup,
-            values,
-        })
+            original,
+        }))
     }
 
     /// The files in which the agent has Offcut by this user's records, whatever the scope.
@@ -291,14 +257,37 @@ pub fn installed_home(agent: Agent, scope: &Scope) -> Option<Home> {
 const TOUCHED: &str =
     "it was changed after Offcut placed it; remove it if you do not need the change, and try again";
 
-/// The outcome for a file that has everything already.
-fn unchanged(path: &Path, stored: Option<&StoredRecord>, values: Vec<String>) -> Changed {
-    Changed {
-        path: path.to_owned(),
-        outcome: Outcome::Unchanged,
-        backup: stored.and_then(StoredRecord::backup),
-        values,
+/// The text that a file is to have.
+struct Wanted {
+    text: String,
+    /// The values in it that are new; none if the whole file is ours.
+    additions: Vec<Addition>,
+    /// The bytes without Offcut; `None` if there was no file.
+    original: Option<Vec<u8>>,
+}
+
+/// A file of ours; `None` if it is there as it is.
+fn placed(
+    file: &AgentFile,
+    stored: Option<&StoredRecord>,
+    text: String,
+) -> Result<Option<Wanted>, InstallError> {
+    let untouched = stored.filter(|stored| stored.is_in(file));
+    if stored.is_some() && untouched.is_none() && file.bytes().is_some() {
+        return Err(file.refused(TOUCHED));
     }
+    if file.bytes() == Some(text.as_bytes()) {
+        return Ok(None);
+    }
+    let original = match untouched {
+        Some(stored) => stored.original()?,
+        None => file.bytes().map(<[u8]>::to_vec),
+    };
+    Ok(Some(Wanted {
+        text,
+        additions: Vec::new(),
+        original,
+    }))
 }
 
 /// The folders that are missing for a file at `path`, the innermost first, and those that an earlier installation
@@ -317,7 +306,6 @@ fn created(path: &Path, stored: Option<&StoredRecord>) -> Vec<PathBuf> {
 
 /// The settings in `file` without `additions`.
 fn remove(
-    path: &Path,
     file: &AgentFile,
     stored: Option<&StoredRecord>,
     additions: &[Addition],
@@ -326,8 +314,8 @@ fn remove(
     let original = original.as_deref().map(text_of);
     let before = original.and_then(|text| jsonc::parse(text).ok());
     let text = file.text()?;
-    let removed = jsonc::remove(text, additions, before.as_ref())
-        .map_err(|problem| InstallError::new(path, problem))?;
+    let removed =
+        jsonc::remove(text, additions, before.as_ref()).map_err(|problem| file.refused(problem))?;
     let written = stored.map(|stored| text_of(stored.record.written.as_bytes()));
     let undone = written
         .zip(original)
@@ -356,7 +344,7 @@ fn undone(text: &str, written: &str, original: &str) -> Option<String> {
 /// Parses a settings file; a missing one is empty.
 pub(crate) fn parse_settings(path: &Path) -> Result<Value, InstallError> {
     let file = AgentFile::read(path)?;
-    jsonc::parse(file.text()?).map_err(|problem| InstallError::new(path, problem))
+    jsonc::parse(file.text()?).map_err(|problem| file.refused(problem))
 }
 
 /// Reads the text of a settings file; a missing one is empty.

@@ -17,7 +17,7 @@ const MAX_NAME: usize = 200;
 pub(crate) const PROBES: &str = "offcut-doctor-";
 
 /// A result that a hook was shown, or a request that passed through a server. All lengths are in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Seconds since 1970.
     pub time: u64,
@@ -53,13 +53,10 @@ impl Row {
             time: units::now(),
             by: bounded(by),
             what: bounded(what),
-            client: String::new(),
             session: bounded(session),
             before: length,
             after: length,
-            replaced: 0,
-            is_read: false,
-            transcript: None,
+            ..Self::default()
         }
     }
 

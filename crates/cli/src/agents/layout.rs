@@ -118,6 +118,11 @@ pub fn agent_home(agent: Agent) -> Option<PathBuf> {
     }
 }
 
+/// A path in the folder in which `agent` keeps its own files. `None` if that is unknown.
+pub(crate) fn in_agent_home(agent: Agent, path: &str) -> Option<PathBuf> {
+    Some(agent_home(agent)?.join(path))
+}
+
 /// The file in which Claude Code keeps the user's MCP servers, among others. `None` if it is unknown.
 pub(crate) fn claude_code_state() -> Option<PathBuf> {
     let folder = folder("CLAUDE_CONFIG_DIR").or_else(|| folder("HOME"))?;

@@ -17,7 +17,7 @@ use place::ServersFile;
 use server::Server;
 
 /// The MCP servers in one file of an agent's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Servers {
     /// The file.
     pub path: PathBuf,
@@ -145,11 +145,8 @@ fn looked(place: &ServersFile, text: &str, is_changed: bool) -> Result<Servers, 
     let found = found.map_err(|problem| InstallError::new(&place.path, problem))?;
     let mut servers = Servers {
         path: place.path.clone(),
-        wrapped: Vec::new(),
-        fronts: Vec::new(),
-        bare: Vec::new(),
-        remote: Vec::new(),
         is_changed,
+        ..Servers::default()
     };
     for server in found {
         let list = match &server.command {

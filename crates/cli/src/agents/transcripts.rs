@@ -43,7 +43,7 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
             home.transcripts().display()
         ));
     }
-    let Some(gemini) = of_agent(Agent::GeminiCli, "tmp") else {
+    let Some(gemini) = layout::in_agent_home(Agent::GeminiCli, "tmp") else {
         return Ok(all);
     };
     let projects = layout::paths_in(&gemini).map_err(|error| {
@@ -53,10 +53,6 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
     let chats = projects.iter().map(|project| project.join("chats"));
     all.extend(chats.filter(|folder| holds_files(folder)));
     Ok(all)
-}
-
-fn of_agent(agent: Agent, folder: &str) -> Option<PathBuf> {
-    Some(layout::agent_home(agent)?.join(folder))
 }
 
 /// Notes the folders of the transcripts that rows of the journal name, and those of the agents' profiles that
@@ -80,9 +76,9 @@ pub fn remember(home: &Home, rows: &[Row]) -> io::Result<()> {
         holds_files(folder).then(|| folder.to_owned())
     });
     let known = [
-        of_agent(Agent::ClaudeCode, "projects"),
-        of_agent(Agent::Codex, "sessions"),
-        of_agent(Agent::Codex, "archived_sessions"),
+        layout::in_agent_home(Agent::ClaudeCode, "projects"),
+        layout::in_agent_home(Agent::Codex, "sessions"),
+        layout::in_agent_home(Agent::Codex, "archived_sessions"),
         layout::pi_settings().map(|settings| settings.join("sessions")),
     ];
     let known = known.into_iter().flatten();

@@ -54,11 +54,8 @@ fn run_alone(args: &args::Run, failure: &Failure) -> Failure {
 }
 
 fn not_started(args: &args::Run, error: &io::Error) -> Failure {
-    let name = args.command[0].to_string_lossy();
     let advice = "name an executable program, or a script that begins with `#!`; for a shell command line, use `sh -c`";
-    Failure::new(format!("{name} does not start: {error}"))
-        .hint(advice)
-        .with_code(child::start_code(error))
+    child::not_started(&args.command[0], error, advice)
 }
 
 /// Shows the command's output, and returns its exit code. What it has left in the background lives on.

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, ServeSettings};
+use offcut::Settings;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tracing::Level;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{Targets, filter_fn};
@@ -21,21 +23,34 @@ use crate::{args, output, stores};
 
 pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     let _log = log_to_stderr(args.log, args.log_json);
+    match serve(args) {
+        // Whoever reads the log as JSON can read nothing else.
+        Err(failure) if args.log_json => {
+            let (error, code) = (failure.to_string(), failure.code());
+            let hint = failure.what_to_do().map(output::shown);
+            tracing::error!(code, hint = hint.as_deref(), "{}", output::shown(&error));
+            Ok(ExitCode::from(code))
+        }
+        served => served,
+    }
+}
+
+fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
     #[cfg(unix)]
     allow_many_files();
-    let prices = Prices::open(&args.prices)?;
-    let runtime = serving::runtime()?;
-    let journal = Journal::start();
-    let inside = runtime.enter();
-    let gateway = journal.keep(gateway(args)?.with_card(serving::card(&prices)));
-    drop(inside);
+    let (mut serve, reduction, origin) = prepared(&args.of_user)?;
+    if let Some(listen) = args.listen {
+        serve.listen = listen;
+    }
+    serve.expose |= args.expose;
+    serve.holdout = args.holdout.unwrap_or(serve.holdout);
+    let (_journal, runtime, gateway) = server(serve, &reduction, &origin, &args.prices)?;
     runtime.block_on(async {
         if args.require_store {
             let ready = gateway.ready().await;
             ready.or_fail("a store does not answer, or takes nothing")?;
         }
         let (listener, address) = listener(gateway.settings().listen, ADDRESS).await?;
-        // Whoever reads the log as JSON can read nothing else.
         let note = |text: &str| match args.log_json {
             true => tracing::info!("{text}"),
             false => output::note(text),
@@ -98,17 +113,23 @@ fn allow_many_files() {
     }
 }
 
-/// Prepares the server.
-fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
-    let (mut serve, reduction, origin) = prepared(&args.of_user)?;
-    tidy::while_serving(&reduction);
-    if let Some(listen) = args.listen {
-        serve.listen = listen;
-    }
-    serve.expose |= args.expose;
-    serve.holdout = args.holdout.unwrap_or(serve.holdout);
-    let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server);
-    gateway.map_err(|error| unusable(&origin, &error))
+/// Prepares a server by the settings in `origin` and a card of prices: with a journal, which writes what is left once it
+/// is dropped, and the runtime to serve on.
+pub(super) fn server(
+    serve: ServeSettings,
+    reduction: &Settings,
+    origin: &str,
+    prices: &str,
+) -> Result<(Journal, Runtime, Gateway), Failure> {
+    let prices = Prices::open(prices)?;
+    tidy::while_serving(reduction);
+    let (journal, runtime) = (Journal::start(), serving::runtime()?);
+    let inside = runtime.enter();
+    let gateway = Gateway::reducing(serve, reduction, stores::open_for_server)
+        .map_err(|error| unusable(origin, &error))?;
+    drop(inside);
+    let gateway = journal.keep(gateway.with_card(serving::card(&prices)));
+    Ok((journal, runtime, gateway))
 }
 
 /// Returns once signals have asked this process to end so many `times`. Those within a second count once: some senders

@@ -1,7 +1,6 @@
 //! `offcut truncate`.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use offcut::{OnStoreFailure, Part, ToolCall, ToolOutput, ToolReduction, Truncated};
 use serde_json::{Value, json};
@@ -10,19 +9,12 @@ use tokio::runtime::Runtime;
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::{self, Input};
 use crate::notes::note_failures;
-use crate::stores::{self, RecoverableStore};
-use crate::{args, exact, output, settings};
+use crate::{args, exact, output, settings, stores};
 
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
     let (runtime, input) = (settings::runtime()?, Input::default());
     let _inside = runtime.enter();
-    let open = |url: &str| {
-        let store = stores::open(url)?;
-        Ok(Arc::new(RecoverableStore {
-            store,
-            input: input.clone(),
-        }) as _)
-    };
+    let open = |url: &str| stores::open_recoverable(url, &input);
     let reduction = match settings::reduction(&args.reduction, open) {
         Ok(reduction) => reduction,
         Err(failure) => return input::pass_on(&failure, b""),

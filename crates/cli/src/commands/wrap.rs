@@ -9,18 +9,15 @@ use std::process::{Command, ExitCode};
 
 use crate::agents::Agent;
 use crate::agents::endpoints::endpoints;
-use crate::gateway::Gateway;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use super::serve::listener;
-use super::tidy;
+use super::serve::{listener, server};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::ignored::Ignored;
-use crate::replay::Prices;
-use crate::serving::{self, Journal, Running, prepared, unusable};
-use crate::{args, child, stores};
+use crate::serving::{Running, prepared};
+use crate::{args, child};
 
 /// The settings that lead an agent to a server.
 #[derive(Debug, Default)]
@@ -48,7 +45,6 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     serve.metrics_listen = None;
     // The agent keeps its connections for as long as it runs.
     serve.shutdown_seconds = 0;
-    tidy::while_serving(&reduction);
     let store = reduction.backend_url.as_ref();
     let store = store.and_then(|url| std::path::absolute(url.directory()?).ok());
     let own_text = own.iter().map(|one| one.to_string_lossy().into_owned());
@@ -63,23 +59,17 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         serve.upstreams.insert(name.to_owned(), base.to_owned());
         versions.insert(name, version.to_owned());
     }
-    let prices = Prices::open(&args.prices)?;
-    let journal = Journal::start();
-    let runtime = serving::runtime()?;
-    let _inside = runtime.enter();
-    let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server)
-        .map_err(|error| unusable(&origin, &error))?;
-    let gateway = journal.keep(gateway.with_card(serving::card(&prices)));
+    let (_journal, runtime, gateway) = server(serve, &reduction, &origin, &args.prices)?;
     let advice = format!("`offcut install {agent}` needs no server");
     let (listener, address) = runtime.block_on(listener(gateway.settings().listen, &advice))?;
+    let url = format!("http://{address}");
     let page = gateway.page();
-    let _running = page.and_then(|page| Running::note(&format!("http://{address}{page}")));
+    let _running = page.and_then(|page| Running::note(&format!("{url}{page}")));
     runtime.spawn(async move {
         if let Err(error) = gateway.serve(listener, std::future::pending()).await {
             tracing::error!(error = chain(&error), "the server ended");
         }
     });
-    let url = format!("http://{address}");
     let lead = lead(agent, &url, store.as_deref(), &versions);
     let mut command = Command::new(lead.program);
     let extension = lead.extension.as_deref().map(extension).transpose()?;
@@ -92,11 +82,10 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     if !Ignored::now().contains(Signal::INT) {
         runtime.spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
     }
-    let status = command.status().map_err(|error| {
-        Failure::new(format!("{} does not start: {error}", lead.program))
-            .hint("install the agent, and put its program on the PATH")
-            .with_code(child::start_code(&error))
-    })?;
+    let advice = "install the agent, and put its program on the PATH";
+    let status = command
+        .status()
+        .map_err(|error| child::not_started(lead.program.as_ref(), &error, advice))?;
     Ok(ExitCode::from(child::exit_code(status)))
 }
 

@@ -2,13 +2,14 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use http_body_util::{BodyExt, BodyStream, Empty, Full, StreamBody};
 use hyper::body::{Body as _, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
@@ -75,6 +76,17 @@ pub(crate) fn begun(read: Bytes, rest: Body) -> Body {
     let begun = stream::iter([Ok(Frame::data(read))]);
     let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
     BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)))
+}
+
+/// A body, and the number of its bytes that have passed so far.
+pub(crate) fn counted(body: Body) -> (Body, Arc<AtomicU64>) {
+    let passed = Arc::<AtomicU64>::default();
+    let count = passed.clone();
+    let frames = BodyStream::new(body).inspect_ok(move |frame| {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        count.fetch_add(bytes as u64, Ordering::Relaxed);
+    });
+    (BodyExt::boxed_unsync(StreamBody::new(frames)), passed)
 }
 
 /// A client's body on its way in. All of it has to arrive within the pause that its client may make,

@@ -6,10 +6,13 @@ use crate::gateway::secret::Secret;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
+    /// The table `[serve]` can't be read.
+    #[error(transparent)]
+    File(offcut::SettingsError),
     /// The settings of the server are wrong.
-    #[error("{}: {problem}", place(field))]
+    #[error("`serve.{field}`: {problem}")]
     Settings {
-        /// The field, such as `upstreams.openai`; empty for the table as a whole.
+        /// The field, such as `upstreams.openai`.
         field: String,
         /// The problem, and what to do about it.
         problem: String,
@@ -23,14 +26,6 @@ pub enum GatewayError {
     /// No connection can be accepted.
     #[error("the server can't accept connections")]
     Listen(#[source] std::io::Error),
-}
-
-/// The place of a field in a settings file.
-fn place(field: &str) -> String {
-    match field {
-        "" => "`[serve]`".to_owned(),
-        field => format!("`serve.{field}`"),
-    }
 }
 
 /// Returns true if a name has letters, digits, `-` and `_` only.

@@ -15,13 +15,13 @@ const LENGTH: usize = 32;
 
 /// The secret, read once, and created by whoever needs it first.
 pub(crate) struct NamingSecret {
-    store: Option<Arc<dyn Backend>>,
+    store: Arc<dyn Backend>,
     secret: OnceCell<Bytes>,
 }
 
 impl NamingSecret {
-    /// The secret of `store`; without one, it lasts as long as this server.
-    pub(crate) fn new(store: Option<Arc<dyn Backend>>) -> Self {
+    /// The secret of `store`.
+    pub(crate) fn new(store: Arc<dyn Backend>) -> Self {
         Self {
             store,
             secret: OnceCell::new(),
@@ -32,10 +32,7 @@ impl NamingSecret {
     ///
     /// The store failed.
     pub(crate) async fn get(&self) -> Result<&Bytes, BackendError> {
-        let read = async || match &self.store {
-            Some(store) => shared(store).await,
-            None => random(),
-        };
+        let read = || shared(&self.store);
         self.secret.get_or_try_init(read).await
     }
 }
@@ -55,7 +52,9 @@ async fn shared(store: &Arc<dyn Backend>) -> Result<Bytes, BackendError> {
     if let Some(secret) = read().await? {
         return Ok(secret);
     }
-    let secret = random()?;
+    let secret = secret::random::<LENGTH>();
+    let secret = secret.ok_or_else(|| failed("the system gives no random bytes"))?;
+    let secret = Bytes::copy_from_slice(&secret);
     match store.put(&key, secret.clone()).await? {
         PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => Ok(secret),
         // Another server was faster.
@@ -63,12 +62,6 @@ async fn shared(store: &Arc<dyn Backend>) -> Result<Bytes, BackendError> {
             .await?
             .ok_or_else(|| failed("the secret for names is gone again")),
     }
-}
-
-fn random() -> Result<Bytes, BackendError> {
-    let bytes = secret::random::<LENGTH>();
-    let bytes = bytes.map(|bytes| Bytes::copy_from_slice(&bytes));
-    bytes.ok_or_else(|| BackendError::new(ErrorKind::Other, "the system gives no random bytes"))
 }
 
 #[cfg(test)]
@@ -81,7 +74,8 @@ mod tests {
     #[tokio::test]
     async fn servers_over_one_store_share_a_secret() {
         let store: Arc<dyn Backend> = Arc::new(Memory::new());
-        let [one, two, other] = [Some(store.clone()), Some(store), None].map(NamingSecret::new);
+        let [one, two, other] =
+            [store.clone(), store, Arc::new(Memory::new())].map(NamingSecret::new);
         let (first, second) = tokio::join!(one.get(), two.get());
         let first = first.unwrap();
         assert_eq!(first, second.unwrap());
@@ -92,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn a_store_that_fails_gives_no_secret_and_is_asked_again() {
         let store = Arc::new(Faulty::new(Memory::new()));
-        let secret = NamingSecret::new(Some(store.clone()));
+        let secret = NamingSecret::new(store.clone());
         store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
         assert!(secret.get().await.is_err());
         store.heal();

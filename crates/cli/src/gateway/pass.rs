@@ -1,6 +1,7 @@
 //! A request with a conversation on its way to its provider.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, W
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use crate::gateway::body::{Body, Read, Uploads};
+use crate::gateway::body::{self, Body, Read, Uploads};
 use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::{Exchange, Purpose};
@@ -213,7 +214,7 @@ impl Passage {
         client: Client,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
-        let announced = body.size_hint().exact().unwrap_or_default();
+        let announced = body.size_hint().exact();
         let (read, unread) = match client.tenant {
             Some(_) => (
                 self.uploads.read(body, self.max_body).await,
@@ -228,18 +229,23 @@ impl Passage {
         let (body, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
             Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
-                let look = Look::unread(client.whose, announced).passed(unread);
-                let mut counted = self.counted(upstream, look.outcome);
-                counted.note(look.outcome)?;
+                let mut counted = self.counted(upstream, Outcome::Passed(unread));
+                counted.note(counted.outcome)?;
                 let bill = BillSlot::default();
-                counted.called(look, &bill);
-                self.moved(&bill, [announced; 2]);
-                let on_usage = self.counting(upstream, None, bill);
+                let on_usage = self.counting(upstream, None, Arc::clone(&bill));
+                // A body in chunks does not say its length before.
+                let (body, passed) = match announced {
+                    Some(bytes) => (body, Arc::new(bytes.into())),
+                    None => body::counted(body),
+                };
                 let reply = self
                     .sender
                     .send(parts, Payload::Stream(body), upstream, on_usage)
-                    .await?;
-                return Ok(counted.marked(reply));
+                    .await;
+                let bytes = passed.load(Ordering::Relaxed);
+                counted.called(Look::unread(client.whose, bytes).passed(unread), &bill);
+                self.moved(&bill, [bytes; 2]);
+                return Ok(counted.marked(reply?));
             }
         };
         let request = ReceivedRequest {

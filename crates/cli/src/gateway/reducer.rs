@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use offcut::backend::Memory;
 use offcut::format::{
     Call, Format, JsonText, Messages, Piece, RequestBody, Role, Spelled, WireFormat,
 };
@@ -106,9 +107,10 @@ impl ConversationReducer {
                 variants.push(own.with_reader(name).map_err(GatewayError::Reduction)?);
             }
         }
-        // A store that can't be opened has failed the reductions too.
+        // A store that can't be opened has failed the reductions too. Without one, names last as long as this server.
         let url = settings.backend_url.as_ref();
         let store = url.and_then(|url| open(url.as_str()).ok());
+        let store = store.unwrap_or_else(|| Arc::new(Memory::new()));
         Ok(Self {
             variants,
             pages,

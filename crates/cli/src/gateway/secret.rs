@@ -5,16 +5,25 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use rustls::crypto::ring;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use sha2::digest::Update;
 use sha2::{Digest, Sha256};
 
 use crate::units::hex;
 
 /// A secret of the settings, which nothing shows.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The error's own words would show the value.
+        let text = String::deserialize(deserializer);
+        text.map(Self)
+            .map_err(|_| D::Error::custom("expected a string"))
+    }
+}
 
 impl From<String> for Secret {
     fn from(text: String) -> Self {

@@ -1,10 +1,11 @@
 //! The settings of the server: the table `[serve]` of a settings file.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytesize::ByteSize;
+use http::Uri;
+use offcut::SettingsError;
 use serde::Deserialize;
 
 use crate::gateway::error::GatewayError;
@@ -133,60 +134,20 @@ struct File {
     serve: ServeSettings,
 }
 
-/// The least likeness of a known field to an unknown one for which it is proposed.
-const LIKE: f64 = 0.85;
-
-/// Adds to an error of a parser what its own words leave out.
-fn with_advice(error: &str) -> String {
-    let unknown = error.strip_prefix("unknown field `");
-    if let Some((unknown, known)) = unknown.and_then(|rest| rest.split_once("`, expected one of "))
-    {
-        let alike = known
-            .split('`')
-            .map(|name| (strsim::jaro_winkler(unknown, name), name))
-            .filter(|(likeness, _)| *likeness >= LIKE)
-            .max_by(|one, two| one.0.total_cmp(&two.0));
-        if let Some((_, name)) = alike {
-            // A parser of JSON ends with the place.
-            let (_, place) = known.rsplit_once('`').unwrap_or_default();
-            return format!("unknown field `{unknown}`; did you mean `{name}`?{place}");
-        }
-    }
-    // A value may be a secret at a wrong place.
-    let without_value = || {
-        let (what, _) = error.split_once(['`', '"'])?;
-        let (_, expected) = error.rsplit_once(", expected ")?;
-        let has_value = what.starts_with("invalid ") && !what.contains(", expected ");
-        has_value.then(|| format!("{}, expected {expected}", what.trim_end()))
-    };
-    if let Some((_, known)) = error.split_once("`, expected ")
-        && error.starts_with("unknown variant")
-    {
-        return format!("unknown value, expected {known}");
-    }
-    let size = "a size such as \"64MiB\"";
-    without_value()
-        .unwrap_or_else(|| error.to_owned())
-        .replace("expected parsable string", &format!("expected {size}"))
-        .replace("expected integer overflow", &format!("expected {size}"))
-        .replace("expected u64", "expected a whole number")
-        .replace("expected usize", "expected a whole number")
-        .replace("expected f64", "expected a number")
+/// A mistake in the table. Names below its fields are not shown: they may be secrets.
+fn wrong(mut error: SettingsError) -> GatewayError {
+    let field = error.field.split('.').take(2);
+    error.field = field.collect::<Vec<_>>().join(".");
+    let size = "expected a size such as \"64MiB\"";
+    error.problem = error
+        .problem
+        .replace("expected parsable string", size)
+        .replace("expected integer overflow", size)
         .replace(
             "invalid socket address syntax",
             "write an address with a port, such as 127.0.0.1:8787",
-        )
-}
-
-/// The field that an error is about; empty if there is none of its name. Names in the tables below it may be secrets.
-fn field_of<E: fmt::Display>(error: &serde_path_to_error::Error<E>) -> String {
-    let path = error.path().to_string();
-    let field = path.strip_prefix("serve.").unwrap_or_default();
-    let field = field.split('.').next().unwrap_or_default();
-    match error.inner().to_string().contains("unknown field `") {
-        true => String::new(),
-        false => field.to_owned(),
-    }
+        );
+    GatewayError::File(error)
 }
 
 impl ServeSettings {
@@ -196,17 +157,8 @@ impl ServeSettings {
     ///
     /// The text is not TOML, or the table has an unknown or wrong field.
     pub fn from_toml(text: &str) -> Result<Self, GatewayError> {
-        let wrong = |field: &str, error: &toml::de::Error| {
-            let line = error
-                .span()
-                .map(|span| 1 + text[..span.start].matches('\n').count());
-            let line = line.map_or_else(String::new, |line| format!(" (line {line})"));
-            GatewayError::settings(field, format!("{}{line}", with_advice(error.message())))
-        };
-        let parsed = toml::Deserializer::parse(text).map_err(|error| wrong("", &error))?;
-        let file: Result<File, _> = serde_path_to_error::deserialize(parsed);
-        file.map(|file| file.serve)
-            .map_err(|error| wrong(&field_of(&error), error.inner()))
+        let file = offcut::read_toml::<File>(text).map_err(wrong)?;
+        Ok(file.serve)
     }
 
     /// Reads the object `serve` of a settings file in JSON; the defaults if there is none.
@@ -215,13 +167,7 @@ impl ServeSettings {
     ///
     /// The text is not JSON, or the object has an unknown or wrong field.
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
-        let mut parser = serde_json::Deserializer::from_str(text);
-        let file: Result<File, _> = serde_path_to_error::deserialize(&mut parser);
-        let wrong = |field: &str, error: &serde_json::Error| {
-            GatewayError::settings(field, with_advice(&error.to_string()))
-        };
-        let file = file.map_err(|error| wrong(&field_of(&error), error.inner()))?;
-        parser.end().map_err(|error| wrong("", &error))?;
+        let file = offcut::read_json::<File>(text).map_err(wrong)?;
         Ok(file.serve)
     }
 
@@ -244,6 +190,10 @@ impl ServeSettings {
         if self.metrics_listen == Some(self.listen) && self.listen.port() != 0 {
             let problem = "this is the address of `listen`: choose another one";
             return Err(GatewayError::settings("metrics_listen", problem));
+        }
+        if let Some(name) = self.upstreams.keys().find(|name| self.is_own(name)) {
+            let problem = "this is the address of the server itself: write the provider's";
+            return Err(GatewayError::entry("upstreams", name, problem));
         }
         let is_name = |host: &String| {
             let is_address = host.parse::<IpAddr>().is_ok();
@@ -281,6 +231,28 @@ impl ServeSettings {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the upstream of this name is this server, as far as its URL tells.
+    fn is_own(&self, name: &str) -> bool {
+        let url: Uri = self.upstreams[name].parse().unwrap_or_default();
+        let port = match url.scheme_str() {
+            Some("http") => url.port_u16().unwrap_or(80),
+            _ => return false,
+        };
+        let (host, own) = (url.host().unwrap_or_default(), self.listen.ip());
+        let is_here = match offcut_mcp::http::address(host) {
+            Some(ip) => {
+                ip == own
+                    || ip.is_unspecified() && own.is_loopback()
+                    || ip.is_loopback() && own.is_unspecified()
+            }
+            None => {
+                host.eq_ignore_ascii_case("localhost")
+                    && (own.is_loopback() || own.is_unspecified())
+            }
+        };
+        is_here && port == self.listen.port()
     }
 
     /// Returns true if only this machine can connect, and not through a proxy either.
@@ -330,6 +302,43 @@ mod tests {
     }
 
     #[test]
+    fn an_upstream_is_not_the_server_itself() {
+        let is_refused = |listen: &str, url: &str| {
+            let settings = ServeSettings {
+                listen: listen.parse().unwrap(),
+                expose: true,
+                upstreams: BTreeMap::from([("lab".to_owned(), url.to_owned())]),
+                ..ServeSettings::default()
+            };
+            let refused = settings.check();
+            refused.is_err_and(|error| {
+                error
+                    .to_string()
+                    .starts_with("`serve.upstreams.lab`: this is the address of the server itself")
+            })
+        };
+        for (listen, url) in [
+            ("127.0.0.1:8787", "http://127.0.0.1:8787/v1"),
+            ("127.0.0.1:8787", "http://LocalHost:8787"),
+            ("127.0.0.1:80", "http://localhost"),
+            ("[::1]:8787", "http://[::1]:8787"),
+            ("0.0.0.0:8787", "http://127.0.0.1:8787"),
+            ("127.0.0.1:8787", "http://0.0.0.0:8787"),
+        ] {
+            assert!(is_refused(listen, url), "{listen} {url}");
+        }
+        for (listen, url) in [
+            ("127.0.0.1:8787", "http://127.0.0.1:8788"),
+            ("127.0.0.1:8787", "http://127.0.0.2:8787"),
+            ("127.0.0.1:8787", "http://lab.example:8787"),
+            ("10.0.0.1:8787", "http://localhost:8787"),
+            ("127.0.0.1:443", "https://localhost"),
+        ] {
+            assert!(!is_refused(listen, url), "{listen} {url}");
+        }
+    }
+
+    #[test]
     fn a_share_is_at_most_one() {
         for (holdout, is_right) in [
             (0.0, true),
@@ -360,12 +369,12 @@ mod tests {
         let wrong = ServeSettings::from_toml("[serve]\n\nmax_bodies = 1").unwrap_err();
         assert_eq!(
             wrong.to_string(),
-            "`[serve]`: unknown field `max_bodies`; did you mean `max_body`? (line 3)"
+            "line 3, `serve.max_bodies`: unknown field; did you mean `max_body`?"
         );
         let wrong = ServeSettings::from_json(r#"{"serve": {"lissen": 1}}"#).unwrap_err();
         assert_eq!(
             wrong.to_string(),
-            "`[serve]`: unknown field `lissen`; did you mean `listen`? at line 1 column 19"
+            "line 1, `serve.lissen`: unknown field; did you mean `listen`?"
         );
         let wrong = ServeSettings::from_json("{} {}").unwrap_err();
         assert!(wrong.to_string().contains("trailing characters"), "{wrong}");
@@ -373,44 +382,44 @@ mod tests {
             ServeSettings::from_toml("[serve]\ncompress_keys = \"a \\\"s3cret\"").unwrap_err();
         assert_eq!(
             wrong.to_string(),
-            "`serve.compress_keys`: invalid type: string, expected a map (line 2)"
+            "line 2, `serve.compress_keys`: invalid type: a string, expected a map"
         );
         for (wrong, problem) in [
             (
                 "tenant_key = 1234567890123456789",
-                "tenant_key`: invalid type: integer, expected a string",
+                "tenant_key`: expected a string",
             ),
             (
                 "tenant_key = 0.12345678901234567",
-                "tenant_key`: invalid type: floating point, expected a string",
+                "tenant_key`: expected a string",
             ),
             (
                 "compress_keys = { planted = 1234567890123456 }",
-                "compress_keys`: invalid type: integer, expected a string",
+                "compress_keys`: expected a string",
             ),
             (
                 "on_failure = \"planted\"",
-                "on_failure`: unknown value, expected `pass` or `refuse`",
+                "on_failure`: unknown value `planted`: use one of pass, refuse",
             ),
             (
                 "max_body = \"64 elephants\"",
-                "max_body`: invalid value: string, expected a size such as \"64MiB\"",
+                "max_body`: invalid value: a string, expected a size such as \"64MiB\"",
             ),
             (
                 "max_body = -5",
-                "max_body`: invalid value: integer, expected a size such as \"64MiB\"",
+                "max_body`: invalid value: integer `-5`, expected a size such as \"64MiB\"",
             ),
             (
                 "reduce_seconds = \"10\"",
-                "reduce_seconds`: invalid type: string, expected a whole number",
+                "reduce_seconds`: invalid type: a string, expected a whole number, 0 or more",
             ),
             (
                 "holdout = \"10%\"",
-                "holdout`: invalid type: string, expected a number",
+                "holdout`: invalid type: a string, expected a number",
             ),
         ] {
             let error = ServeSettings::from_toml(&format!("[serve]\n{wrong}")).unwrap_err();
-            assert_eq!(error.to_string(), format!("`serve.{problem} (line 2)"));
+            assert_eq!(error.to_string(), format!("line 2, `serve.{problem}"));
         }
         for host in ["https://offcut.example", "offcut.example:8995", "*", ""] {
             let settings = ServeSettings {
@@ -428,15 +437,11 @@ mod tests {
             );
         }
         let wrong = ServeSettings::from_toml("[serve]\nzebra = 1").unwrap_err();
-        let wrong = wrong.to_string();
-        assert!(
-            wrong.contains("`zebra`, expected one of `listen`"),
-            "{wrong}"
-        );
+        assert_eq!(wrong.to_string(), "line 2, `serve.zebra`: unknown field");
         let wrong = ServeSettings::from_toml("[serve]\nlisten = \"127.0.0.1\"").unwrap_err();
         assert_eq!(
             wrong.to_string(),
-            "`serve.listen`: write an address with a port, such as 127.0.0.1:8787 (line 2)"
+            "line 2, `serve.listen`: write an address with a port, such as 127.0.0.1:8787"
         );
     }
 }

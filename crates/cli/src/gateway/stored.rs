@@ -25,9 +25,7 @@ pub(crate) struct Pages {
 impl Pages {
     /// The pages of the stores in `settings`; `None` if agents on this machine can't open all of them as files.
     pub(crate) fn of(settings: &Settings) -> Option<Self> {
-        let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
-        let urls = of_tools.chain([&settings.backend_url]).flatten();
-        let stores = urls.map(|url| {
+        let stores = crate::stores::named_in(settings).map(|url| {
             Some(Surroundings {
                 store: Some(std::path::absolute(url.directory()?).ok()?),
                 ..Surroundings::default()

@@ -4,7 +4,7 @@
 //! without a lock is one that a killed server has left.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::agents::layout::{self, Home};
 
 /// Beginning of the names of files that are not locked yet.
-const NEW: char = '.';
+const NEW: &str = ".";
 
 /// The file of a server that runs, in a folder of its user's own: it holds the address of the page, with
 /// the token. It goes once this is dropped.
@@ -29,13 +29,9 @@ impl Running {
         let folder = Home::from_env()?.servers();
         // The number alone may be that of a process in another container.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let name = format!(
-            "{}-{}",
-            std::process::id(),
-            now.unwrap_or_default().as_nanos()
-        );
-        let path = folder.join(&name);
-        match write(&folder, &folder.join(format!("{NEW}{name}")), &path, page) {
+        let now = now.unwrap_or_default().as_nanos();
+        let path = folder.join(format!("{}-{now}", std::process::id()));
+        match write(&folder, &path, page) {
             Ok(file) => Some(Self { path, _file: file }),
             Err(error) => {
                 tracing::warn!(error = %error, path = %path.display(), "`offcut status` will not find this server");
@@ -78,22 +74,16 @@ fn page_in(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// Writes and locks the file, and only then gives it its name.
-fn write(folder: &Path, new: &Path, path: &Path, page: &str) -> io::Result<File> {
+fn write(folder: &Path, path: &Path, page: &str) -> io::Result<File> {
     let mut folders = DirBuilder::new();
-    let mut options = OpenOptions::new();
     folders.recursive(true);
-    options.write(true).create_new(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-        folders.mode(0o700);
-        options.mode(0o600);
-    }
+    std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
     folders.create(folder)?;
-    let mut file = options.open(new)?;
+    // Only its user can read it.
+    let mut file = tempfile::Builder::new().prefix(NEW).tempfile_in(folder)?;
     file.write_all(page.as_bytes())?;
     // Shared, so that others can read it where a lock forbids that too.
-    _ = file.lock_shared();
-    fs::rename(new, path)?;
-    Ok(file)
+    _ = file.as_file().lock_shared();
+    Ok(file.persist(path)?)
 }

@@ -217,6 +217,9 @@ async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
         after["sent"], taken as u64,
         "no provider bills what it refuses"
     );
+    assert_eq!(after["cut"], 10, "what was taken is the original");
+    let refused = figures(&server, &token, "/page/conversations/3").await;
+    assert_eq!(refused["changes"], json!([]));
     for shown in [&all, &detail, &after] {
         assert!(!shown.to_string().contains("planted"), "{shown}");
     }
@@ -272,7 +275,7 @@ async fn a_missing_token_and_a_forged_host_are_refused() {
 #[tokio::test]
 async fn where_others_may_connect_the_page_is_still_for_this_machine() {
     let mut serve = settings("http://127.0.0.1:1");
-    serve.listen = ([0, 0, 0, 0], 1).into();
+    serve.listen = ([0, 0, 0, 0], 2).into();
     serve.expose = true;
     serve.tenant_key = Some("a secret of sixteen".to_owned().into());
     let server = Server::with(serve, &reduction(), &memory()).await;

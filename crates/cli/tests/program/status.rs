@@ -308,14 +308,22 @@ fn a_server_that_cannot_start_says_why() {
     .unwrap();
     let serve = ["serve", "--listen", "127.0.0.1:0", "--log-json"];
     let ran = user.run(&[&serve[..], &["--config", settings.to_str().unwrap()]].concat());
-    let (log, error) = ran.err.split_once("error: ").unwrap();
     assert_eq!(ran.code, 1, "{ran:?}");
+    // Notes and the error are JSON as the rest of the log is.
+    let lines = ran
+        .err
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let says = |line: &Value, what: &str| line["message"].as_str().unwrap().contains(what);
+    assert!(lines.iter().any(|line| says(line, "stay whole")), "{ran:?}");
+    let error = lines.last().unwrap();
     let problem = format!("`serve.metrics_listen`: {taken} can't be listened on");
-    assert!(error.starts_with(&problem), "{error}");
-    // Notes are JSON as the rest of the log is.
-    let mut notes = log.lines().map(|line| serde_json::from_str(line).unwrap());
-    let is_note = |note: Value| note["message"].as_str().unwrap().contains("stay whole");
-    assert!(notes.any(is_note), "{log}");
+    assert!(says(error, &problem), "{error}");
+    assert_eq!(
+        (&error["level"], &error["code"]),
+        (&"ERROR".into(), &1.into())
+    );
     if cfg!(target_os = "linux") {
         let ran = user.run(&[&serve[..], &["--require-store", "--backend", "/proc/x/y"]].concat());
         assert!(ran.err.contains("/proc/x/y"), "{ran:?}");

@@ -103,14 +103,12 @@ impl Probe {
     /// The text that the agent would show instead of the result.
     fn shown(&self, answer: &str) -> Option<String> {
         let answer: Value = serde_json::from_str(answer).ok()?;
-        let text = |path| answer.pointer(path).and_then(Value::as_str);
-        match self.agent {
-            Agent::ClaudeCode => {
-                text("/hookSpecificOutput/updatedToolOutput/stdout").map(str::to_owned)
-            }
-            Agent::Codex | Agent::GeminiCli => text("/reason").map(str::to_owned),
-            _ => text("/output").map(str::to_owned),
-        }
+        let place = match self.agent {
+            Agent::ClaudeCode => "/hookSpecificOutput/updatedToolOutput/stdout",
+            Agent::Codex | Agent::GeminiCli => "/reason",
+            Agent::OpenCode | Agent::Pi => "/output",
+        };
+        Some(answer.pointer(place)?.as_str()?.to_owned())
     }
 
     /// Removes what the probe left in the store at `location`.

@@ -139,7 +139,8 @@ fn mend_surrogates(json: &str) -> Option<String> {
         u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
     };
     let (mut mended, mut copied, mut at) = (String::new(), 0, 0);
-    while let Some(next) = memchr(b'\\', bytes, at) {
+    while let Some(skipped) = json.get(at..).and_then(|rest| rest.find('\\')) {
+        let next = at + skipped;
         at = match unit(next) {
             None => next + 2,
             Some(0xD800..=0xDBFF) if matches!(unit(next + 6), Some(0xDC00..=0xDFFF)) => next + 12,
@@ -153,11 +154,6 @@ fn mend_surrogates(json: &str) -> Option<String> {
         };
     }
     (copied > 0).then(|| mended + &json[copied..])
-}
-
-fn memchr(byte: u8, bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    Some(from + rest.iter().position(|other| *other == byte)?)
 }
 
 /// Truncates one result. `None` if it stays unchanged.

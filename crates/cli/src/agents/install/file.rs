@@ -67,6 +67,11 @@ impl AgentFile {
         Ok(text.strip_prefix(MARK).unwrap_or(text))
     }
 
+    /// The error about a problem with the file.
+    pub(crate) fn refused(&self, problem: impl Into<String>) -> InstallError {
+        InstallError::new(&self.path, problem)
+    }
+
     /// A new text for the file, with the byte order mark that it has.
     pub(crate) fn marked(&self, text: &str) -> String {
         let is_marked = self
@@ -88,9 +93,9 @@ impl AgentFile {
             .as_ref()
             .is_some_and(|found| found.permissions().readonly())
         {
-            let problem =
-                "it is read-only; make it writable, or add the lines of docs/agents.md yourself";
-            return Err(InstallError::new(&self.path, problem));
+            return Err(self.refused(
+                "it is read-only; make it writable, or add the lines of docs/agents.md yourself",
+            ));
         }
         let folder = self.target.parent().unwrap_or(Path::new("."));
         let Some(bytes) = bytes else {
@@ -143,8 +148,7 @@ impl AgentFile {
         if now == self.bytes {
             return Ok(());
         }
-        let problem = "somebody changed it at the same moment; try again";
-        Err(InstallError::new(&self.path, problem))
+        Err(self.refused("somebody changed it at the same moment; try again"))
     }
 }
 

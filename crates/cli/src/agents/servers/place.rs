@@ -40,8 +40,14 @@ pub(super) fn of(installation: &Installation) -> Result<Option<ServersFile>, Ins
     let place = |of_user, of_project| installation.scope.place(agent, of_user, of_project);
     let path = match agent {
         Agent::ClaudeCode => place(layout::claude_code_state(), ".mcp.json")?,
-        Agent::Codex => place(in_home(agent, "config.toml"), ".codex/config.toml")?,
-        Agent::GeminiCli => place(in_home(agent, "settings.json"), ".gemini/settings.json")?,
+        Agent::Codex => place(
+            layout::in_agent_home(agent, "config.toml"),
+            ".codex/config.toml",
+        )?,
+        Agent::GeminiCli => place(
+            layout::in_agent_home(agent, "settings.json"),
+            ".gemini/settings.json",
+        )?,
         Agent::OpenCode => either(&place(layout::opencode_settings(), "")?),
         Agent::Pi => return Ok(None),
     };
@@ -53,10 +59,6 @@ pub(super) fn of(installation: &Installation) -> Result<Option<ServersFile>, Ins
         path,
         record: folder.join("servers").join(format!("{name}.json")),
     }))
-}
-
-fn in_home(agent: Agent, name: &str) -> Option<PathBuf> {
-    Some(layout::agent_home(agent)?.join(name))
 }
 
 /// OpenCode's settings, which may have one of two names.

@@ -18,8 +18,6 @@ pub(super) fn or_passing(gateway: Result<McpGateway, Failure>) -> McpGateway {
 
 /// The failure of a server that does not start.
 pub(super) fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
-    let name = words[0].to_string_lossy();
-    Failure::new(format!("{name} does not start: {error}"))
-        .hint("write the server's own command after `offcut mcp --`")
-        .with_code(child::start_code(error))
+    let advice = "write the server's own command after `offcut mcp --`";
+    child::not_started(&words[0], error, advice)
 }

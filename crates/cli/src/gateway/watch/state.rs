@@ -43,6 +43,8 @@ pub struct RequestRecord {
     pub before: Size,
     /// The body as it went on.
     pub after: Size,
+    /// The same number, apart for results cut and cleared.
+    counts: [u64; 2],
     /// The reason for which the provider's cache held less of it than of the request before.
     pub(crate) miss: Option<PromptMiss>,
 }
@@ -135,10 +137,14 @@ impl State {
         refused: Option<RequestRecord>,
     ) -> CalledRequest {
         self.changed += 1;
-        let taken_back = refused.as_ref().map(|refused| refused.after);
         let (is_again, is_plug) = (refused.is_some(), look.whose.is_none());
-        let (counts, reason) = (look.counts(), look.outcome.reason());
+        let (mut counts, reason) = (look.counts(), look.outcome.reason());
         let is_changed = look.sent.is_some();
+        let taken_back = refused.as_ref().map(|one| (one.after, one.counts));
+        if let Some(refused) = refused.as_ref().filter(|_| is_changed) {
+            // They are replaced in this form too, if not for the first time.
+            counts = [0, 1].map(|kind| counts[kind] + refused.counts[kind]);
+        }
         let sent = look.sent.unwrap_or_else(|| look.would.clone());
         let mut sizes = [&look.would, &sent].map(|body| match is_plug {
             true => Size::new(body.bytes(), 0),
@@ -180,6 +186,10 @@ impl State {
             one.totals.reads += reads;
             one.totals.passed += u64::from(reason.is_some());
             one.last = at;
+            if is_again && !is_changed {
+                let call = one.totals.calls;
+                one.changes.retain(|change| change.call != call);
+            }
             for mut change in look.changes {
                 (change.call, change.at) = (one.totals.calls, at);
                 push(&mut one.changes, CHANGES, change);
@@ -220,8 +230,8 @@ impl State {
                 Outcome::Passed(reason) => reason.name(),
                 other => other.name(),
             },
-            replaced: counts.iter().sum::<u64>()
-                + refused.as_ref().map_or(0, |refused| refused.replaced),
+            replaced: counts.iter().sum(),
+            counts,
             before: refused.map_or(would, |refused| refused.before),
             after: sent,
             miss: missed,

@@ -59,19 +59,25 @@ pub(super) struct Totals {
 
 impl Totals {
     /// Adds the sizes of a request, and the results cut and cleared in it. If it was `refused` before, in another form,
-    /// it is the same call, and only this form was sent.
+    /// it is the same call, and only this form was sent: what that form had sent, cut and cleared is taken back.
     pub(super) fn add(
         &mut self,
         [would, sent]: [Size; 2],
-        refused: Option<Size>,
+        refused: Option<(Size, [u64; 2])>,
         [cut, cleared]: [u64; 2],
     ) {
-        self.calls += u64::from(refused.is_none());
         self.would += would;
         self.sent += sent;
-        self.sent -= refused.unwrap_or_default();
         self.cut += cut;
         self.cleared += cleared;
+        match refused {
+            None => self.calls += 1,
+            Some((sent, [cut, cleared])) => {
+                self.sent -= sent;
+                self.cut = self.cut.saturating_sub(cut);
+                self.cleared = self.cleared.saturating_sub(cleared);
+            }
+        }
     }
 
     pub(super) fn row(&self) -> Value {

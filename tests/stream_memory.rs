@@ -33,7 +33,7 @@ const AT_MOST: usize = 8 * LIMIT + (1 << 20);
 const LINE: &[u8] = b"a line of it\n";
 /// Number of texts in a long stream, and the bytes of each.
 const TEXTS: usize = 100;
-const TEXT: usize = 256 << 10;
+const TEXT: usize = 64 << 10;
 
 /// A store that counts the bytes it is given and keeps none.
 #[derive(Clone, Debug, Default)]
@@ -183,9 +183,9 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         .block_on(async {
             let limit = LIMIT;
             let lines = |mib: usize| made(0..(mib << 20) / CHUNK, |_| bytes(LINE, CHUNK));
-            costs_little("lines", limit, "a", (1, 64 << 20), || lines(64)).await;
-            costs_little("an id that is no name", limit, "../a", (1, 8 << 20), || {
-                lines(8)
+            costs_little("lines", limit, "a", (1, 16 << 20), || lines(16)).await;
+            costs_little("an id that is no name", limit, "../a", (1, 4 << 20), || {
+                lines(4)
             })
             .await;
             let odd: [(&str, &[u8]); 3] = [
@@ -194,20 +194,20 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
                 ("no UTF-8", b"\xff"),
             ];
             for (what, pattern) in odd {
-                let make = || made(0..(8 << 20) / CHUNK, move |_| bytes(pattern, CHUNK));
-                costs_little(what, limit, "a", (1, 8 << 20), make).await;
+                let make = || made(0..(4 << 20) / CHUNK, move |_| bytes(pattern, CHUNK));
+                costs_little(what, limit, "a", (1, 4 << 20), make).await;
             }
             costs_little("byte by byte", limit, "a", (1, 1 << 18), || {
                 made(0..1 << 18, |_| bytes(LINE, 1))
             })
             .await;
             let broken = || {
-                let chunks = (0..1 << 10).map(|_| Ok(bytes(LINE, CHUNK / 8)));
+                let chunks = (0..1 << 9).map(|_| Ok(bytes(LINE, CHUNK / 8)));
                 ToolOutput::stream(stream::iter(
                     chunks.chain([Err(ToolError::new("the pipe broke"))]),
                 ))
             };
-            costs_little("a stream that breaks off", limit, "a", (1, 8 << 20), broken).await;
+            costs_little("a stream that breaks off", limit, "a", (1, 4 << 20), broken).await;
 
             let texts = || {
                 made(0..2 * TEXTS, |n| {
@@ -293,7 +293,7 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
 /// Checks that texts which look like records cost no more memory than others do, however few of their fields they
 /// have, or however often these have to be named.
 async fn shapes_cost_a_few_times_the_text() {
-    const MOST: usize = 4 << 20;
+    const MOST: usize = 2 << 20;
     let builder = ToolReduction::builder()
         .backend(Counting::default())
         .token_counter(TokenCounter::Estimate);

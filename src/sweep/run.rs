@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::ToolReduction;
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location};
+use crate::backend::content::place_of;
+use crate::backend::{Backend, BackendError, ErrorKind, Key};
 use futures_util::StreamExt;
 
 use super::conversations::{Conversation, Conversations, choose, may_name};
@@ -104,7 +105,7 @@ pub async fn sweep(
             match store.tidy(before).await {
                 Ok(count) => report.tidied = report.tidied.saturating_add(count),
                 Err(error) => report.failed.push(SweepFailure {
-                    location: root_of(&**store, &probe),
+                    location: place_of(&**store, &probe),
                     error: error.to_string(),
                 }),
             }
@@ -187,16 +188,6 @@ async fn can_remove(store: &dyn Backend, probe: &Key) -> Result<bool, BackendErr
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Returns the common beginning of the store's locations; `key` may be any key.
-fn root_of(store: &dyn Backend, key: &Key) -> Location {
-    let location = store.locate(key);
-    location
-        .as_str()
-        .strip_suffix(key.as_str())
-        .map(Location::new)
-        .unwrap_or(location)
 }
 
 /// Marks what the content of `key` names as live.

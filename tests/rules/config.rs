@@ -932,8 +932,13 @@ async fn l7_no_number_panics() {
         json!(u64::from(u32::MAX)),
     ];
     let mut works = 0;
+    let long = lines(2_000);
     let mut try_out = async |json: serde_json::Value| {
-        let settings: Settings = serde_json::from_value(json.clone()).unwrap();
+        // Low limits, so that a text need not be very long to be over them.
+        let mut options = json!({"max_length_for_trunc": 10_000, "preview_length": 2_000, "max_tokens_for_clear": 4_000});
+        let own = json.as_object().unwrap().clone();
+        options.as_object_mut().unwrap().extend(own);
+        let settings: Settings = serde_json::from_value(options).unwrap();
         let builder = ToolReduction::builder()
             .settings(settings, offcut::backend::open)
             .backend(memory());
@@ -944,7 +949,7 @@ async fn l7_no_number_panics() {
             return;
         };
         works += 1;
-        for content in ["", "x", &lines(20_000)] {
+        for content in ["", "x", &long] {
             let shown = reduction.truncate(&call("a", "f"), content).await.unwrap();
             let mut messages = [
                 round("a", "f", shown.text()),

@@ -35,7 +35,8 @@ pub(super) struct Stage {
     /// name.
     directory: Directory,
     path: String,
-    store: Fs,
+    /// The store that this file is for.
+    pub(super) store: Fs,
 }
 
 impl Stage {
@@ -149,11 +150,6 @@ impl Stage {
             }
         }
         Err(io::ErrorKind::NotFound.into())
-    }
-
-    /// The store that this file is for.
-    pub(super) fn store(&self) -> &Fs {
-        &self.store
     }
 }
 

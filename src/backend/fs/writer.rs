@@ -72,7 +72,7 @@ impl Buffered {
         self.write(&[])?;
         let stage = self.stage()?;
         let put = stage.name(key);
-        let put = put.map_err(|source| failed(source, "storing", &stage.store().locate(key)));
+        let put = put.map_err(|source| failed(source, "storing", &stage.store.locate(key)));
         if matches!(put, Ok(PutOutcome::Stored)) {
             // Removes the staging file.
             self.stage = None;
@@ -82,7 +82,7 @@ impl Buffered {
 }
 
 fn could_not_write(source: io::Error, stage: &Stage) -> BackendError {
-    failed(source, "writing a staging file in", &stage.store().place())
+    failed(source, "writing a staging file in", &stage.store.place())
 }
 
 impl FsWriter {

@@ -86,10 +86,6 @@ impl Value {
         Self::Text(Text::new(text.as_bytes()))
     }
 
-    fn array(items: Vec<Value>) -> Self {
-        items.into_iter().collect()
-    }
-
     fn object(entries: Entries) -> Self {
         let deepest = entries.values().map(Self::depth).max().unwrap_or(0);
         Self::Object(Rc::new(Object {
@@ -557,7 +553,7 @@ impl Div for Value {
             (Self::Text(text), Self::Text(by)) => {
                 let (text, by) = (text.to_str(), by.to_str());
                 Ok(match (text.is_empty(), by.is_empty()) {
-                    (true, _) => Self::array(Vec::new()),
+                    (true, _) => Self::from_iter([]),
                     (_, true) => text.chars().map(|c| c.to_string().into()).collect(),
                     _ => text.split(&*by).map(Self::text).collect(),
                 })
@@ -705,7 +701,7 @@ impl jaq_core::ValT for Value {
             self = Self::object(Entries::default());
         }
         if let (Self::Null, Some(_)) = (&self, index.whole()) {
-            self = Self::array(Vec::new());
+            self = Self::from_iter([]);
         }
         match (&mut self, index) {
             (Self::Object(object), Self::Text(key)) => {
@@ -767,7 +763,7 @@ impl jaq_core::ValT for Value {
         let (before, after) = (&array.items[..bounds.start], &array.items[bounds.end..]);
         let part = array.items[bounds.clone()].iter().cloned().collect();
         let new = f(part).next().transpose()?;
-        let new = new.unwrap_or_else(|| Self::array(Vec::new()));
+        let new = new.unwrap_or_else(|| Self::from_iter([]));
         let Some(new) = new.items() else {
             return Err(Exn::from(Error::typ(new, "array")));
         };

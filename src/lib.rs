@@ -75,11 +75,9 @@ mod truncate;
 
 #[doc(no_inline)]
 pub use backend::ErrorChain;
-#[cfg(feature = "toml")]
-pub use config::read_toml;
 pub use config::{
     BuildError, OnStoreFailure, PreviewLength, Settings, SettingsError, StoredNames, TokenCounter,
-    ToolPolicy, read_json,
+    ToolPolicy,
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;

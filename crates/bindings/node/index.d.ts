@@ -31,7 +31,7 @@ export interface Options {
    * Takes the report on each truncation and each pass. An error of its own is a warning of the process; without it, so is
    * each failure of a store.
    */
-  onReport?: (report: Report) => void | Promise<void>;
+  onReport?: (report: Report) => unknown;
 }
 
 export interface ReduceOptions {

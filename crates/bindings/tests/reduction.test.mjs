@@ -122,7 +122,7 @@ test("mistakes are told with a cure", async () => {
   await assert.rejects(reduction.wrapToolCall(calls.anthropic, "x"), { name: "TypeError", message: /`run` must be a function, not String/ });
   await assert.rejects(reduction.truncate("x"), { name: "TypeError", message: /`truncate` needs the tool's name/ });
   assert.throws(() => Reduction.inDir(folder(), { onReport: 5 }), { name: "TypeError", message: /`onReport` must be a function/ });
-  for (const wrong of [() => reduction.session(42), () => reduction.tool(), () => new State(5)]) assert.throws(wrong, TypeError);
+  for (const wrong of [() => reduction.session(42), () => reduction.session(""), () => reduction.tool()]) assert.throws(wrong, TypeError);
   await assert.rejects(reduction.original(5), TypeError);
   const fields = [{ name: "a" }];
   for (const a of [new Map([["x", 1]]), () => 1]) {

@@ -157,7 +157,7 @@ impl ServeSettings {
     ///
     /// The text is not TOML, or the table has an unknown or wrong field.
     pub fn from_toml(text: &str) -> Result<Self, GatewayError> {
-        let file = offcut::read_toml::<File>(text).map_err(wrong)?;
+        let file = offcut::config::read_toml::<File>(text).map_err(wrong)?;
         Ok(file.serve)
     }
 
@@ -167,7 +167,7 @@ impl ServeSettings {
     ///
     /// The text is not JSON, or the object has an unknown or wrong field.
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
-        let file = offcut::read_json::<File>(text).map_err(wrong)?;
+        let file = offcut::config::read_json::<File>(text).map_err(wrong)?;
         Ok(file.serve)
     }
 

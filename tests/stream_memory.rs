@@ -188,8 +188,9 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
                 lines(4)
             })
             .await;
-            let odd: [(&str, &[u8]); 3] = [
+            let odd: [(&str, &[u8]); 4] = [
                 ("one line", b"x"),
+                ("NUL", b"\0"),
                 ("Chinese", "字".as_bytes()),
                 ("no UTF-8", b"\xff"),
             ];

@@ -140,7 +140,10 @@ impl Cutter {
     pub(crate) fn push(&mut self, piece: Piece<'_>, see: &mut impl FnMut(Unit<'_>)) {
         let hidden = piece.bytes.saturating_sub(piece.text.len() as u64);
         if hidden > 0 {
-            self.hidden.push((self.open.len(), hidden));
+            match self.hidden.last_mut() {
+                Some((at, all)) if *at == self.open.len() => *all += hidden,
+                _ => self.hidden.push((self.open.len(), hidden)),
+            }
         }
         let mut rest = piece.text;
         while let Some(feed) = memchr::memchr(b'\n', rest.as_bytes()) {

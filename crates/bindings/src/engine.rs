@@ -519,7 +519,10 @@ impl ReadCall {
         } else if kind.is_empty() && value["args"].is_object() && value["name"].is_string() {
             // Google's SDKs list them without what is around them in a message.
             let part = json!({"functionCall": value});
-            Some((WireFormat::Gemini, json!({"role": "model", "parts": [part]})))
+            Some((
+                WireFormat::Gemini,
+                json!({"role": "model", "parts": [part]}),
+            ))
         } else {
             None
         };

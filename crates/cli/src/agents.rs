@@ -45,7 +45,19 @@ impl Agent {
     /// The agent that is called so on the command line.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|agent| agent.name() == name)
+        let is_one = |agent: &Self| agent.name() == name || agent.program() == name;
+        Self::ALL.into_iter().find(is_one)
+    }
+
+    /// The agent's own program, such as `claude`.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini",
+            Self::OpenCode => "opencode",
+            Self::Pi => "pi",
+        }
     }
 
     /// The agent's name on the command line, such as `claude-code`.
@@ -72,7 +84,7 @@ impl ValueEnum for Agent {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()))
+        Some(PossibleValue::new(self.name()).alias(self.program()))
     }
 }
 
@@ -85,6 +97,7 @@ mod tests {
         for agent in Agent::ALL {
             assert_eq!(Agent::named(agent.name()), Some(agent));
         }
-        assert_eq!(Agent::named("claude"), None);
+        assert_eq!(Agent::named("claude"), Some(Agent::ClaudeCode));
+        assert_eq!(Agent::named("Claude"), None);
     }
 }

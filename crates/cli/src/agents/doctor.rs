@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::agents::install::{InstallError, Installation, installed_path, parse_settings};
+use crate::agents::install::{
+    InstallError, Installation, commands_in, installed_path, parse_settings,
+};
 use crate::agents::{Agent, layout, log};
 
 pub use finding::{Finding, Level};
@@ -37,7 +39,7 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
 
 /// Finds the version of the agent on the PATH.
 fn version(agent: Agent) -> Finding {
-    let (program, oldest) = oldest(agent);
+    let (program, oldest) = (agent.program(), oldest(agent));
     let output = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())
@@ -64,14 +66,14 @@ fn version(agent: Agent) -> Finding {
     }
 }
 
-/// The agent's own program, and the oldest version that is known to work.
-fn oldest(agent: Agent) -> (&'static str, [u64; 3]) {
+/// The oldest version that is known to work.
+fn oldest(agent: Agent) -> [u64; 3] {
     match agent {
-        Agent::ClaudeCode => ("claude", [2, 1, 121]),
-        Agent::Codex => ("codex", [0, 169, 0]),
-        Agent::GeminiCli => ("gemini", [0, 61, 0]),
-        Agent::OpenCode => ("opencode", [1, 18, 0]),
-        Agent::Pi => ("pi", [0, 73, 0]),
+        Agent::ClaudeCode => [2, 1, 121],
+        Agent::Codex => [0, 169, 0],
+        Agent::GeminiCli => [0, 61, 0],
+        Agent::OpenCode => [1, 18, 0],
+        Agent::Pi => [0, 73, 0],
     }
 }
 
@@ -102,7 +104,7 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
     let is_up_to_date = installation.is_up_to_date()?;
     let (settings, commands) = if is_settings {
         let settings = parse_settings(&path)?;
-        let commands = named_in(&settings, agent);
+        let commands = commands_in(&settings, agent);
         (settings, commands)
     } else {
         let command = installation.command()?;
@@ -137,6 +139,15 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
             format!("{install} brings it up to date"),
         ));
     }
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let is_strict = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).is_ok();
+    if agent == Agent::ClaudeCode && !commands.is_empty() && !is_strict {
+        let text = format!("{path} is not strict JSON, so Claude Code ignores all of it");
+        findings.push(Finding::problem(
+            text,
+            "remove comments and trailing commas",
+        ));
+    }
     if settings["disableAllHooks"] == json!(true) {
         let text = format!("{path} switches all hooks off");
         findings.push(Finding::problem(text, "remove `disableAllHooks`"));
@@ -153,21 +164,6 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
         command: commands.into_iter().next(),
         settings,
     })
-}
-
-/// The commands in an agent's settings that answer with Offcut.
-fn named_in(settings: &Value, agent: Agent) -> Vec<String> {
-    let ours = format!(" hook {agent}");
-    let events = ["PostToolUse", "AfterTool"].into_iter();
-    let groups = events.filter_map(|event| settings["hooks"][event].as_array());
-    let hooks = groups
-        .flatten()
-        .filter_map(|group| group["hooks"].as_array());
-    let commands = hooks.flatten().filter_map(|hook| hook["command"].as_str());
-    commands
-        .filter(|command| command.contains(&ours))
-        .map(str::to_owned)
-        .collect()
 }
 
 /// Sends a result through the command, and follows the hint in the answer.

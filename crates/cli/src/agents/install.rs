@@ -25,6 +25,7 @@ use record::{Record, StoredRecord};
 
 pub use error::InstallError;
 pub use installation::{Installation, Scope};
+pub(crate) use place::commands_in;
 pub use place::installed_path;
 
 /// A change of one file.
@@ -138,6 +139,7 @@ impl Installation {
                 let additions = of_record.unwrap_or(wanted);
                 values = place::in_words(additions);
                 let removed = remove(&file, stored.as_ref(), additions)?;
+                self.check_rest(&file, text_of(&removed))?;
                 match Some(&*removed) == file.bytes() {
                     true => (Outcome::Unchanged, Some(removed)),
                     false => (Outcome::Removed, Some(removed)),
@@ -216,6 +218,7 @@ impl Installation {
         let base = original.as_deref().map(text_of).unwrap_or_default();
         // Values that were there before are not ours to remove.
         let before = jsonc::parse(base).map_err(refuse)?;
+        self.check_rest(file, base)?;
         let mut missing = additions;
         missing.retain(|addition| !addition.is_in(&before));
         let text = jsonc::add(base, &missing).map_err(refuse)?;
@@ -224,6 +227,17 @@ impl Installation {
             additions: missing,
             original,
         }))
+    }
+
+    /// Refuses settings that name Offcut without the values of an installation: somebody has changed these.
+    fn check_rest(&self, file: &AgentFile, rest: &str) -> Result<(), InstallError> {
+        let rest = jsonc::parse(rest).unwrap_or_default();
+        match commands_in(&rest, self.agent).first() {
+            None => Ok(()),
+            Some(command) => Err(file.refused(format!(
+                "a hook in it with the command `{command}` was changed; take it out by hand, and try again"
+            ))),
+        }
     }
 
     /// The files in which the agent has Offcut by this user's records, whatever the scope.

@@ -10,8 +10,13 @@ use std::process::{Command, ExitCode};
 use crate::agents::Agent;
 use crate::agents::endpoints::endpoints;
 use rustix::process::Signal;
+#[cfg(unix)]
+use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
+use tokio::runtime::Runtime;
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::serve::{listener, server};
 use crate::failure::{Failure, OrFail as _, chain};
@@ -83,10 +88,33 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         runtime.spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
     }
     let advice = "install the agent, and put its program on the PATH";
-    let status = command
-        .status()
+    let mut running = command
+        .spawn()
         .map_err(|error| child::not_started(lead.program.as_ref(), &error, advice))?;
+    #[cfg(unix)]
+    pass_on_ends(&runtime, Pid::from_child(&running));
+    let status = running.wait().or_fail("the agent can't be waited for")?;
     Ok(ExitCode::from(child::exit_code(status)))
+}
+
+/// Passes signals to end on to the agent, whose end is this program's.
+#[cfg(unix)]
+fn pass_on_ends(runtime: &Runtime, agent: Pid) {
+    let _inside = runtime.enter();
+    for (kind, passed) in [
+        (SignalKind::terminate(), Signal::TERM),
+        (SignalKind::hangup(), Signal::HUP),
+    ] {
+        if !Ignored::now().contains(passed)
+            && let Ok(mut signals) = signal(kind)
+        {
+            runtime.spawn(async move {
+                while signals.recv().await.is_some() {
+                    let _ = kill_process(agent, passed);
+                }
+            });
+        }
+    }
 }
 
 /// Writes an extension for pi into a file that goes once it is dropped.

@@ -167,6 +167,28 @@ fn a_file_that_somebody_else_changed_keeps_the_change() {
 }
 
 #[test]
+fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
+    let user = User::with("{}");
+    user.install().unwrap();
+    let changed = user.text().replace("\"timeout\": 30", "\"timeout\": 60");
+    assert_ne!(changed, user.text());
+    fs::write(user.settings(), &changed).unwrap();
+    for refused in [user.install(), user.uninstall()] {
+        let problem = refused.unwrap_err().to_string();
+        assert!(
+            problem.contains("was changed; take it out by hand"),
+            "{problem}"
+        );
+        assert_eq!(user.text(), changed);
+    }
+    let mut settings = parse(&changed);
+    settings["hooks"]["PostToolUse"] = json!([]);
+    fs::write(user.settings(), settings.to_string()).unwrap();
+    user.uninstall().unwrap();
+    assert!(!user.text().contains("offcut"), "{}", user.text());
+}
+
+#[test]
 fn what_somebody_else_has_not_changed_is_as_it_was_byte_for_byte() {
     for file in FILES {
         let user = User::with(file);
@@ -553,6 +575,9 @@ fn the_doctor_says_what_is_wrong() {
         let found = problem(&program);
         assert!(found.contains(expected), "{script}: {found}");
     }
+    let commented = format!("// mine\n{}", user.text());
+    fs::write(user.settings(), commented).unwrap();
+    assert!(problem(&program).contains("not strict JSON, so Claude Code ignores all of it"));
 }
 
 proptest! {

@@ -101,7 +101,7 @@ fn anything_unexpected_passes_and_the_log_says_why() {
     let cases: [(&[&str], &str, &str); 5] = [
         (&["claude-code"], &no_json, "the event is not the JSON"),
         (&["claude-code"], "", "the event is not the JSON"),
-        (&["claude"], &event, "no agent is called `claude`"),
+        (&["claud"], &event, "no agent is called `claud`"),
         (
             &["claude-code", "--config", "nothing.toml"],
             &event,

@@ -262,7 +262,7 @@ fn a_project_gets_settings_that_are_not_shared() {
 fn errors_say_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str, &str); 2] = [
-        (&["install", "claude"], "tip:", "'claude-code'"),
+        (&["install", "claud"], "tip:", "'claude-code'"),
         (
             &["install", "claude-code", "--program", "/no/such"],
             "hint:",

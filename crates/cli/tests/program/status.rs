@@ -259,6 +259,21 @@ fn the_server_of_a_wrapped_agent_is_found_while_it_runs() {
 }
 
 #[test]
+fn a_wrapped_agent_ends_with_its_wrapper() {
+    let user = User::new();
+    let claude = user.path("claude");
+    let script = "#!/bin/sh\ntrap 'exit 7' TERM\nkill -TERM $PPID\nsleep 60 & wait\n";
+    fs::write(&claude, script).unwrap();
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut wrap = command(&["wrap", "claude"]);
+    let path = std::env::var("PATH").unwrap();
+    wrap.env("OFFCUT_HOME", user.0.path())
+        .env("PATH", format!("{}:{path}", user.0.path().display()));
+    let ran = run_command(&mut wrap, "");
+    assert_eq!(ran.code, 7, "{ran:?}");
+}
+
+#[test]
 fn a_log_that_nobody_reads_stops_no_request() {
     let user = User::new();
     let provider = answering("200 OK", "{}".to_owned());

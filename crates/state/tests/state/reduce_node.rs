@@ -345,9 +345,15 @@ async fn n3_an_input_that_is_the_output_is_stored_and_replaced() {
     let expected = [(at.to_string(), b"one {b} {{x}}".to_vec())];
     assert_eq!(stored(&store).await, expected);
 
-    // A hint of another reduction is in no store of this one.
-    let foreign = "[offcut/1 cleared grep: 9000 bytes, at \"memory://other/clear/x\"]";
-    let mut state = Map::from_iter([("a".to_owned(), json!(foreign))]);
+    // A text that only looks like a hint is not stored, so it must not be replaced either.
+    let reduction = over(store.clone());
+    let truncated = reduction
+        .truncate(&call("c1", "grep"), common::lines(5_000))
+        .await
+        .unwrap();
+    let shown = common::text(&truncated.parts);
+    let imitation = shown.replace("line 2\n", "line X\n");
+    let mut state = Map::from_iter([("a".to_owned(), json!(imitation))]);
     let before = state.clone();
     let error = node().run(&mut state).await.unwrap_err();
     assert!(matches!(error, ReduceNodeError::Output { .. }), "{error:?}");

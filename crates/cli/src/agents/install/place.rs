@@ -150,6 +150,21 @@ pub(super) fn check(agent: Agent, settings: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// The commands in an agent's settings that answer with Offcut.
+pub(crate) fn commands_in(settings: &Value, agent: Agent) -> Vec<String> {
+    let ours = format!(" hook {agent}");
+    let events = ["PostToolUse", "AfterTool"].into_iter();
+    let groups = events.filter_map(|event| settings["hooks"][event].as_array());
+    let hooks = groups
+        .flatten()
+        .filter_map(|group| group["hooks"].as_array());
+    let commands = hooks.flatten().filter_map(|hook| hook["command"].as_str());
+    commands
+        .filter(|command| command.contains(&ours))
+        .map(str::to_owned)
+        .collect()
+}
+
 /// Additions in words, one line each.
 pub(super) fn in_words(additions: &[Addition]) -> Vec<String> {
     let in_words = |addition: &Addition| {

@@ -250,6 +250,9 @@ def test_objects_of_sdks_are_read(tmp_path):
     anthropic = pytest.importorskip("anthropic.types")
     block = anthropic.ToolUseBlock(type="tool_use", id="toolu_1", name="grep", input={})
     assert reduction.wrap_tool_call(block, lambda: "fine")["content"][0]["tool_use_id"] == "toolu_1"
+    google = pytest.importorskip("google.genai.types")
+    call = google.FunctionCall(id="call_1", name="grep", args={"q": 1})
+    assert reduction.wrap_tool_call(call, lambda: "fine")["parts"][0]["functionResponse"]["id"] == "call_1"
     # The blocks of an answer, as it came.
     reduction.before_model([{"role": "user", "content": "go"}, {"role": "assistant", "content": [block]}])
 

@@ -390,8 +390,8 @@ def _option(value: Any, name: str) -> Any:
 
 def _well_formed(value: Any) -> str:
     """JSON of well-formed text."""
-    if type(value).__name__ == "FunctionCall":
-        # Google's SDK lists them without what is around them in a message.
+    if type(value).__name__ == "FunctionCall" and type(value).__module__.startswith("google."):
+        # Its SDK lists them without what is around them in a message.
         value = {"functionCall": value}
     return _text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain))
 

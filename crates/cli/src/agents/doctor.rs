@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::agents::install::{
-    InstallError, Installation, commands_in, installed_path, parse_settings,
+    AgentFile, InstallError, Installation, commands_in, installed_path, parse_settings,
 };
 use crate::agents::{Agent, layout, log};
 
@@ -139,9 +139,10 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
             format!("{install} brings it up to date"),
         ));
     }
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let is_strict = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).is_ok();
-    if agent == Agent::ClaudeCode && !commands.is_empty() && !is_strict {
+    if agent == Agent::ClaudeCode
+        && !commands.is_empty()
+        && serde_json::from_str::<Value>(AgentFile::read(file)?.text()?).is_err()
+    {
         let text = format!("{path} is not strict JSON, so Claude Code ignores all of it");
         findings.push(Finding::problem(
             text,

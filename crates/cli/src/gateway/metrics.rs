@@ -47,6 +47,8 @@ metrics! {
         "Requests that were not reduced, or only in part, although they might have been, by reason."
     Replies "offcut_replies_total"
         "Replies, by upstream and status; 0 where the provider did not answer."
+    BrokenReplies "offcut_broken_replies_total"
+        "Replies that broke off after their status, by upstream."
     Connections "offcut_connections"
         "Open connections of clients."
     ProviderTokens "offcut_provider_tokens_total"

@@ -100,7 +100,13 @@ impl Sender {
         offcut_mcp::http::strip(&mut parts.headers);
         // The version belongs to the connection, and an agent's own is another one.
         parts.version = Version::HTTP_11;
-        let body = watched(body, &parts.headers, on_usage);
+        let (metrics, name) = (Arc::clone(&self.metrics), name.to_owned());
+        let on_break = move |error: &hyper::Error| {
+            metrics.add(Metric::BrokenReplies, &[("upstream", &name)], 1);
+            let error = ErrorChain(error).to_string();
+            tracing::warn!(error, "the provider's reply broke off");
+        };
+        let body = watched(body, &parts.headers, on_usage, on_break);
         Ok(Response::from_parts(parts, body))
     }
 

@@ -120,8 +120,13 @@ impl Drop for WatchedReply {
     }
 }
 
-/// The body of a reply with these headers, which passes untouched.
-pub(crate) fn watched(body: Incoming, headers: &HeaderMap, on_end: OnEnd) -> Body {
+/// The body of a reply with these headers, which passes untouched. `on_break` is called if it breaks off.
+pub(crate) fn watched(
+    body: Incoming,
+    headers: &HeaderMap,
+    on_end: OnEnd,
+    on_break: impl Fn(&hyper::Error) + Send + 'static,
+) -> Body {
     let mut reply = WatchedReply {
         scan: UsageScan::new(headers),
         on_end: Some(on_end),
@@ -132,8 +137,11 @@ pub(crate) fn watched(body: Incoming, headers: &HeaderMap, on_end: OnEnd) -> Bod
         }
         frame
     });
-    body.map_err(|error| -> BoxError { error.into() })
-        .boxed_unsync()
+    body.map_err(move |error| -> BoxError {
+        on_break(&error);
+        error.into()
+    })
+    .boxed_unsync()
 }
 
 #[cfg(test)]

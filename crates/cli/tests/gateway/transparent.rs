@@ -253,6 +253,9 @@ async fn a_stream_that_breaks_is_broken_for_the_client_too() {
                 && !text.ends_with("0\r\n\r\n"),
             "{text}"
         );
+        let metrics = server.get("/metrics").await;
+        let counted = "offcut_broken_replies_total{upstream=\"anthropic\"} 1";
+        assert!(metrics.text().contains(counted), "{}", metrics.text());
     }
 
     // A reply of known length that is half of it; no reply at all; garbage.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tokio::runtime::Runtime;
 #[cfg(unix)]
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::serve::{listener, server};
 use crate::failure::{Failure, OrFail as _, chain};
@@ -87,34 +87,40 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     if !Ignored::now().contains(Signal::INT) {
         runtime.spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
     }
+    #[cfg(unix)]
+    let ends = ends(&runtime);
     let advice = "install the agent, and put its program on the PATH";
     let mut running = command
         .spawn()
         .map_err(|error| child::not_started(lead.program.as_ref(), &error, advice))?;
     #[cfg(unix)]
-    pass_on_ends(&runtime, Pid::from_child(&running));
+    #[cfg(unix)]
+    for (mut signals, passed) in ends {
+        let agent = Pid::from_child(&running);
+        runtime.spawn(async move {
+            while signals.recv().await.is_some() {
+                let _ = kill_process(agent, passed);
+            }
+        });
+    }
     let status = running.wait().or_fail("the agent can't be waited for")?;
     Ok(ExitCode::from(child::exit_code(status)))
 }
 
-/// Passes signals to end on to the agent, whose end is this program's.
+/// Signals to end, which no longer end this program: the agent's end does.
 #[cfg(unix)]
-fn pass_on_ends(runtime: &Runtime, agent: Pid) {
+fn ends(runtime: &Runtime) -> Vec<(SignalStream, Signal)> {
     let _inside = runtime.enter();
-    for (kind, passed) in [
+    let ignored = Ignored::now();
+    let ends = [
         (SignalKind::terminate(), Signal::TERM),
         (SignalKind::hangup(), Signal::HUP),
-    ] {
-        if !Ignored::now().contains(passed)
-            && let Ok(mut signals) = signal(kind)
-        {
-            runtime.spawn(async move {
-                while signals.recv().await.is_some() {
-                    let _ = kill_process(agent, passed);
-                }
-            });
-        }
-    }
+    ];
+    let ends = ends.into_iter().filter_map(|(kind, passed)| {
+        let is_ignored = ignored.contains(passed);
+        (!is_ignored).then(|| Some((signal(kind).ok()?, passed)))?
+    });
+    ends.collect()
 }
 
 /// Writes an extension for pi into a file that goes once it is dropped.

@@ -16,6 +16,7 @@ const classes = { SettingsError, StoreError, TypeError };
 
 /** Types of parts, and the fields that tell one from data with a `type` of the same name. */
 const parts = {
+  "": ["inlineData", "inline_data"],
   text: ["text"],
   input_text: ["text"],
   output_text: ["text"],

@@ -559,12 +559,28 @@ impl ReadCall {
     fn answered(&self, shown: Truncated) -> AnswerJson {
         let is_error = shown.is_error || shown.interrupted.is_some();
         let report = text(&shown.report);
-        let mut message = self.format.tool_message(&self.call, shown.into(), is_error);
+        let parts = Vec::from(shown).into_iter().map(medium).collect();
+        let mut message = self.format.tool_message(&self.call, parts, is_error);
         if self.is_custom && self.format == WireFormat::Responses {
             message["type"] = "custom_tool_call_output".into();
         }
         (message.to_string(), report)
     }
+}
+
+/// The part as each format writes it in its own words, if it is a medium in those of MCP or Gemini.
+fn medium(part: Part) -> Part {
+    let Part::Opaque(value) = &part else {
+        return part;
+    };
+    let inline = value.get("inlineData").or(value.get("inline_data"));
+    let inline = inline.unwrap_or(value);
+    let mime = inline.get("mimeType").or(inline.get("mime_type"));
+    // Google's SDK for Python writes base64 in the alphabet of URLs.
+    let data = inline["data"].as_str();
+    let data = data.map(|data| data.replace('-', "+").replace('_', "/"));
+    let medium = json!({"type": "media", "value": {"mime": mime, "data": data}});
+    serde_json::from_value(medium).unwrap_or(part)
 }
 
 /// The texts among parts, joined.

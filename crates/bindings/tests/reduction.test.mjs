@@ -92,6 +92,13 @@ test("results of every kind", async () => {
   const parts = await shown([{ type: "text", text: LONG }, image]);
   assert.match(parts[0].text, /^\[offcut\/1 truncated/);
   assert.deepEqual(parts[1], image);
+  const inline = { mimeType: "image/png", data: "aGk=" };
+  for (const medium of [{ type: "image", ...inline }, { inlineData: inline }]) {
+    const answered = await reduction.wrapToolCall(calls.anthropic, () => [medium]);
+    assert.deepEqual(answered.content[0].content, [image]);
+    const { parts } = await reduction.wrapToolCall(calls.gemini, () => [medium]);
+    assert.deepEqual(parts[0].functionResponse.parts, [{ inlineData: inline }]);
+  }
   const failed = await reduction.wrapToolCall(calls.anthropic, () => { throw new RangeError("too far"); });
   assert.deepEqual(failed.content[0], { type: "tool_result", tool_use_id: "call_1", content: "RangeError: too far", is_error: true });
   const warned = once(process, "warning");

@@ -149,6 +149,11 @@ def test_results_of_every_kind(reduction):
     assert shown(noted) is noted
     parts = shown([{"type": "text", "text": LONG}, image])
     assert parts[0]["text"].startswith("[offcut/1 truncated") and parts[1] == image
+    inline = {"mimeType": "image/png", "data": "aGk="}
+    for medium in ({"type": "image", **inline}, {"inlineData": inline}):
+        assert reduction.wrap_tool_call(CALLS["anthropic"], lambda: [medium])["content"][0]["content"] == [image]
+        answer = reduction.wrap_tool_call(CALLS["gemini"], lambda: [medium])["parts"][0]["functionResponse"]
+        assert answer["parts"] == [{"inlineData": inline}] and answer["response"] == {}
     message = reduction.wrap_tool_call(CALLS["anthropic"], lambda: {}["key"])
     assert message["content"][0] == {"type": "tool_result", "tool_use_id": "call_1", "content": "KeyError: 'key'", "is_error": True}
     custom = {"type": "custom_tool_call", "call_id": "c3", "name": "shell", "input": "ls"}

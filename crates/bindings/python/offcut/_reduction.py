@@ -29,6 +29,7 @@ _SDKS = ("openai", "anthropic", "google", "mcp")
 _FRAMEWORKS = {"langchain": "offcut.langchain", "langchain_core": "offcut.langchain", "pydantic_ai": "offcut.pydantic_ai"}
 #: Types of parts, and the field that tells one from data with a `type` of the same name.
 _PARTS = {
+    "": ("inlineData", "inline_data"),
     "text": ("text",),
     "input_text": ("text",),
     "output_text": ("text",),
@@ -474,7 +475,7 @@ def _are_rows(parts: Sequence[Mapping[str, Any]]) -> bool:
 
 def is_parts(items: Sequence[Any]) -> bool:
     """Returns true for the content parts of a result."""
-    return all(isinstance(one, Mapping) and any(name in one for name in _PARTS.get(str(one.get("type")), ())) for one in items)
+    return all(isinstance(one, Mapping) and any(name in one for name in _PARTS.get(str(one.get("type") or ""), ())) for one in items)
 
 
 def _fields(value: Any) -> Any:

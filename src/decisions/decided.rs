@@ -1,6 +1,6 @@
 //! Decisions about the results, calls and users' texts of a conversation, and what takes their place.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,8 @@ pub(crate) struct Decisions {
     known: HashMap<(SlotId, Moment), Decided>,
     /// The digests of all slots with a decision.
     digests: HashSet<u128>,
+    /// Locations of originals, the next to be looked at first.
+    locations: VecDeque<Location>,
 }
 
 impl Decisions {
@@ -125,6 +127,7 @@ impl Decisions {
     pub(crate) fn add(&mut self, decisions: Vec<Decided>) {
         for decided in decisions {
             self.digests.insert(decided.slot.digest);
+            self.locations.extend(decided.locations.iter().cloned());
             self.known.insert((decided.slot, decided.moment), decided);
         }
     }
@@ -136,6 +139,14 @@ impl Decisions {
     /// Returns true if there is a decision about any slot with this digest.
     pub(crate) fn has(&self, digest: u128) -> bool {
         self.digests.contains(&digest)
+    }
+
+    /// At most so many locations of originals, others each time until all were given.
+    pub(crate) fn in_turn(&mut self, most: usize) -> Vec<Location> {
+        let most = most.min(self.locations.len());
+        let given = self.locations.iter().take(most).cloned().collect();
+        self.locations.rotate_left(most);
+        given
     }
 
     /// The decision to repeat. A result that the model has not answered is still what it was when it

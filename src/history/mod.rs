@@ -80,7 +80,7 @@ impl History<'_> {
     ) -> Result<Option<(Puts, Report)>, OffloadError> {
         let (memory, records) = (self.memory, self.records);
         // The store is asked first, and reads while the history is read here.
-        let (caught_up, slots) = join(memory.catch_up(records), async {
+        let (caught_up, slots) = join(memory.catch_up(self.session, records), async {
             Slots::of(&*turn.conversation, &memory.known(), None)
         })
         .await;

@@ -5,13 +5,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use futures_util::future::join;
+use futures_util::future::{join_all, join3};
 
-use crate::backend::BackendError;
+use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, Records};
 use crate::fingerprint::Fingerprint;
 use crate::report::Reason;
 use crate::session::Session;
+
+/// Contents that are looked for at once, in turn: all of them would be a request each.
+const LOOKED_FOR: usize = 16;
 
 /// The memory of one conversation.
 #[derive(Debug, Default)]
@@ -138,8 +141,12 @@ impl Memory {
     ///
     /// If the first record is gone, the content to which hints lead is gone too: swept, moved or
     /// deleted. If the newest is too old, that may happen at any moment. Either way all is forgotten,
-    /// and decided again.
-    pub(crate) async fn catch_up(&self, records: Option<&Records>) -> Result<usize, BackendError> {
+    /// and decided again, as it is if content is gone by itself: some of it is looked for each time.
+    pub(crate) async fn catch_up(
+        &self,
+        session: &Session,
+        records: Option<&Records>,
+    ) -> Result<usize, BackendError> {
         let Some(records) = records else {
             return Ok(0);
         };
@@ -150,7 +157,8 @@ impl Memory {
                 _ => records.has(0).await,
             }
         };
-        let (is_there, read) = join(first, records.read(from)).await;
+        let (is_there, read, mut is_lost) =
+            join3(first, records.read(from), self.lacks_content(session)).await;
         let read = if is_there? {
             read?
         } else {
@@ -158,8 +166,8 @@ impl Memory {
             *self.known() = Known::default();
             records.read(0).await?
         };
-        let mut known = self.known();
         let mut unusable = 0;
+        let mut known = self.known();
         for (number, (read, stored_at)) in (from..).zip(read) {
             // Another task may have read some of them meanwhile.
             if number != known.records {
@@ -177,13 +185,30 @@ impl Memory {
             }
             known.decisions.add(record.decisions);
         }
-        if known
+        let is_old = known
             .newest
-            .is_some_and(|newest| records.is_outdated(newest))
-        {
-            known.forget();
+            .is_some_and(|newest| records.is_outdated(newest));
+        drop(known);
+        if from == 0 {
+            is_lost = self.lacks_content(session).await;
+        }
+        if is_old || is_lost {
+            self.known().forget();
         }
         Ok(unusable)
+    }
+
+    /// Looks for some of the content to which hints lead. Returns true if any of it is gone.
+    async fn lacks_content(&self, session: &Session) -> bool {
+        let locations = self.known().decisions.in_turn(LOOKED_FOR);
+        let stored = locations
+            .iter()
+            .filter_map(|one| session.resolve(one.as_str()));
+        let is_gone = stored.map(|stored| async move {
+            let read = stored.backend.read(&stored.key, 0..1).await;
+            read.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        });
+        join_all(is_gone).await.contains(&true)
     }
 
     /// Writes down decisions that were made with `before` records known. Returns `false` if another

@@ -80,9 +80,15 @@ async fn hostile_records_are_ignored_and_reported() {
         &format!("{}[offcut/1", "Do as I say. ".repeat(500)),
     );
     let lost = written.replace("{\"new\":", "{\"kept\":7},{\"new\":");
+    let first = store;
     for hostile in ["{", &longer, &lost, "[]"] {
         let store = memory();
         store.put(&key, hostile.to_owned().into()).await.unwrap();
+        for content in keys(&first, "call_") {
+            let key = Key::new(content).unwrap();
+            let content = first.read(&key, 0..u64::MAX).await.unwrap().bytes;
+            store.put(&key, content).await.unwrap();
+        }
         let (again, report) = reduce(&new_process(&store), &messages).await;
         assert_eq!(again, sent, "{hostile:.60}");
         assert!(report.notice.unwrap().contains("were ignored"));
@@ -100,8 +106,13 @@ async fn hostile_records_are_ignored_and_reported() {
 #[tokio::test]
 async fn what_was_swept_or_moved_is_not_repeated() {
     type Harm = fn(&std::path::Path) -> std::io::Result<()>;
-    let harms: [Harm; 4] = [
+    let harms: [Harm; 6] = [
         |store| std::fs::remove_dir_all(store),
+        |store| std::fs::remove_dir_all(store.join("trunc")),
+        |store| {
+            let mut files = std::fs::read_dir(store.join("trunc"))?;
+            std::fs::remove_file(files.next().unwrap()?.path())
+        },
         |store| std::fs::rename(store, store.with_extension("moved")),
         |store| {
             std::fs::rename(store, store.with_extension("moved"))?;
@@ -112,7 +123,7 @@ async fn what_was_swept_or_moved_is_not_repeated() {
             std::fs::write(store, "a file")
         },
     ];
-    for (number, harm) in harms.into_iter().enumerate() {
+    for (number, harm) in harms.repeat(2).into_iter().enumerate() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("store");
         let reduction = small(Fs::open(&path).unwrap()).build().unwrap();
@@ -120,6 +131,14 @@ async fn what_was_swept_or_moved_is_not_repeated() {
         let (sent, _) = reduce(&reduction, &messages).await;
         assert_ne!(sent, messages);
         harm(&path).unwrap();
+        // Whoever has made the decisions, or reads them now.
+        let reduction = match number < harms.len() {
+            true => reduction,
+            false => match Fs::open(&path) {
+                Ok(store) => small(store).build().unwrap(),
+                Err(_) => continue,
+            },
+        };
         let (again, report) = reduce(&reduction, &messages).await;
         let locations = report.decisions.iter().flat_map(|one| &one.locations);
         for location in locations {

@@ -6,7 +6,6 @@
 
 mod body;
 mod breaker;
-mod client;
 mod credentials;
 mod encoding;
 mod error;

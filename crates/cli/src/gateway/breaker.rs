@@ -38,6 +38,8 @@ const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of bytes that a look stores.
 const MOST_LOOKED: usize = 1 << 20;
 
+/// The beginning of errors of a store that is left alone.
+pub(crate) const NOT_ASKED: &str = "not asked: the store";
 const FAILED: &str = "not asked: the store failed, and has not answered since";
 const REFUSED: &str = "not asked: the store refused content, and has not taken any since";
 

@@ -26,6 +26,28 @@ const ENDS: [&str; 13] = [
     "virtualkey",
 ];
 
+/// Beginnings of keys of providers that only settings name, where a header or field holds a key.
+const OTHERS: [&str; 18] = [
+    "AWS4-",
+    "csk-",
+    "dapi",
+    "fw_",
+    "gho_",
+    "ghp_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "gsk_",
+    "hf_",
+    "nvapi-",
+    "pplx-",
+    "r8_",
+    "sk-or-",
+    "tgp_",
+    "vck_",
+    "xai-",
+];
+
 /// The shortest key that is known by its form alone, wherever it is.
 const SHORTEST: usize = 20;
 
@@ -59,12 +81,18 @@ impl NamedCredential {
             "x-api-key" => Some(Owner::Only("anthropic")),
             "x-goog-api-key" | "key" => Some(Owner::Only("gemini")),
             "access_token" => Some(Owner::Like("gemini")),
-            "api-key" => Some(Owner::Like("azure")),
+            "api-key" | "ocp-apim-subscription-key" => Some(Owner::Like("azure")),
             _ => None,
         };
         let forms = words(&self.value, 0).into_iter();
-        let forms = forms.filter_map(|word| by_form(&word));
-        // Many gateways give their keys the form of OpenAI's.
+        let forms = forms.filter_map(|word| {
+            let is_other = OTHERS.iter().any(|begin| word.starts_with(begin));
+            match is_other {
+                true => Some(Owner::Like("others")),
+                false => by_form(&word),
+            }
+        });
+        // Many gateways give their keys the form of OpenAI's, or of others'.
         let forms = forms.filter(|form| by_name.is_none() || matches!(form, Owner::Only(_)));
         by_name.into_iter().chain(forms).collect()
     }
@@ -133,7 +161,10 @@ fn words(value: &[u8], shortest: usize) -> Vec<String> {
 fn by_form(word: &str) -> Option<Owner> {
     if word.starts_with("sk-ant-") {
         Some(Owner::Only("anthropic"))
-    } else if word.starts_with("AIza") || word.starts_with("ya29.") {
+    } else if ["AIza", "AQ.", "ya29."]
+        .iter()
+        .any(|begin| word.starts_with(begin))
+    {
         Some(Owner::Only("gemini"))
     } else {
         word.starts_with("sk-").then_some(Owner::Like("openai"))
@@ -207,6 +238,14 @@ mod tests {
             assert_eq!(owners("authorization", value), [anthropic], "{value}");
         }
         assert_eq!(owners("authorization", "Bearer eyJ1.x.y"), []);
+        let others = [Owner::Like("others")];
+        for value in [
+            "Bearer gsk_1",
+            "Bearer sk-or-v1-1",
+            "AWS4-HMAC-SHA256 Credential=a",
+        ] {
+            assert_eq!(owners("authorization", value), others, "{value}");
+        }
         assert_eq!(owners("x-api-key", "sk-1"), [anthropic]);
         assert_eq!(owners("x-api-key", "AIza1"), [anthropic, gemini]);
         assert_eq!(owners("key", "k"), [gemini]);

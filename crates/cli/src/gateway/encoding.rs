@@ -21,6 +21,8 @@ pub(crate) enum ContentEncoding {
 
 /// Bytes to which a byte may decode.
 const RATIO: usize = 100;
+/// The most members of a body: encoders write one, or one for each 64 KiB, and empty ones cost time alone.
+const MEMBERS: usize = 4096;
 
 impl ContentEncoding {
     /// The encoding that `content-encoding` names; `None` if it is not known.
@@ -52,12 +54,17 @@ impl ContentEncoding {
         let mut decoded = Vec::new();
         match self {
             Self::Identity => return Some(body.clone()),
-            Self::Gzip => at_most(flate2::read::MultiGzDecoder::new(bytes), &mut decoded, max)?,
+            Self::Gzip => members(bytes, |rest| {
+                at_most(flate2::bufread::GzDecoder::new(rest), &mut decoded, max)
+            })?,
             Self::Brotli => {
-                let decoder = brotli_decompressor::Decompressor::new(bytes, 4096);
+                // It has one member, and a buffer of one byte takes nothing of what follows.
+                let mut rest = bytes;
+                let decoder = brotli_decompressor::Decompressor::new(&mut rest, 1);
                 at_most(decoder, &mut decoded, max)?;
+                rest.is_empty().then_some(())?;
             }
-            Self::Zstd => zstd(bytes, &mut decoded, max)?,
+            Self::Zstd => members(bytes, |rest| zstd_frame(rest, &mut decoded, max))?,
         }
         Some(decoded.into())
     }
@@ -70,28 +77,32 @@ fn at_most(reader: impl Read, decoded: &mut Vec<u8>, max: usize) -> Option<()> {
     (read.is_ok() && decoded.len() <= max).then_some(())
 }
 
-/// Decodes all frames.
-fn zstd(mut bytes: &[u8], decoded: &mut Vec<u8>, max: usize) -> Option<()> {
+/// Decodes all members, or frames, of a body, one after the other.
+fn members(mut bytes: &[u8], mut decode: impl FnMut(&mut &[u8]) -> Option<()>) -> Option<()> {
+    let mut left = MEMBERS;
     while !bytes.is_empty() {
-        let mut frame = match StreamingDecoder::new(&mut bytes) {
-            Ok(frame) => frame,
-            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                length,
-                ..
-            })) => {
-                let length = usize::try_from(length).unwrap_or(usize::MAX);
-                bytes = bytes.get(length..)?;
-                continue;
-            }
-            Err(_) => return None,
-        };
-        at_most(&mut frame, decoded, max)?;
-        let sum = frame.decoder.get_checksum_from_data();
-        if sum.is_some() && sum != frame.decoder.get_calculated_checksum() {
-            return None;
-        }
+        left = left.checked_sub(1)?;
+        decode(&mut bytes)?;
     }
     Some(())
+}
+
+/// Decodes a frame, or skips one that is to be skipped.
+fn zstd_frame(bytes: &mut &[u8], decoded: &mut Vec<u8>, max: usize) -> Option<()> {
+    let mut frame = match StreamingDecoder::new(&mut *bytes) {
+        Ok(frame) => frame,
+        Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+            length,
+            ..
+        })) => {
+            *bytes = bytes.get(usize::try_from(length).unwrap_or(usize::MAX)..)?;
+            return Some(());
+        }
+        Err(_) => return None,
+    };
+    at_most(&mut frame, decoded, max)?;
+    let sum = frame.decoder.get_checksum_from_data();
+    (sum.is_none() || sum == frame.decoder.get_calculated_checksum()).then_some(())
 }
 
 /// Decodes a stream as it passes.
@@ -252,6 +263,27 @@ mod tests {
         let brotli = [0x0b, 0x02, 0x80, b'h', b'e', b'l', b'l', b'o', 0x03];
         let decoded = ContentEncoding::Brotli.decode(&Bytes::copy_from_slice(&brotli), 100);
         assert_eq!(decoded, Some(Bytes::from_static(b"hello")));
+        for more in [&b"\n"[..], &brotli] {
+            let then_more = Bytes::from([&brotli, more].concat());
+            assert_eq!(ContentEncoding::Brotli.decode(&then_more, 100), None);
+        }
+    }
+
+    #[test]
+    fn members_are_limited_that_hold_nothing() {
+        let two = [gzip(b"one "), gzip(b"two")].concat();
+        let decoded = ContentEncoding::Gzip.decode(&two.into(), 100);
+        assert_eq!(decoded, Some(Bytes::from_static(b"one two")));
+        let zstd = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58, 0x01, 0x00, 0x00];
+        for (encoding, empty) in [
+            (ContentEncoding::Gzip, gzip(b"")),
+            (ContentEncoding::Zstd, Bytes::copy_from_slice(&zstd)),
+        ] {
+            let most = empty.repeat(MEMBERS);
+            let more = empty.repeat(MEMBERS + 1);
+            assert_eq!(encoding.decode(&most.into(), 100), Some(Bytes::new()));
+            assert_eq!(encoding.decode(&more.into(), 100), None);
+        }
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub enum GatewayError {
     /// The settings of the reduction are wrong, or a store can't be opened.
     #[error(transparent)]
     Reduction(offcut::BuildError),
+    /// No thread can be started to work on requests.
+    #[error("the server can't start its threads")]
+    Threads(#[source] std::io::Error),
     /// No connection can be accepted.
     #[error("the server can't accept connections")]
     Listen(#[source] std::io::Error),

@@ -6,12 +6,13 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::encoding::ContentEncoding;
+use crate::gateway::error::GatewayError;
 use crate::gateway::outcome::PassReason;
 use crate::gateway::settings::ServeSettings;
 
@@ -36,26 +37,51 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(memory_for(bytes) / UNIT).unwrap_or(u32::MAX >> 3)
 }
 
+/// Threads that work on bodies. They are few and stay, since the tables of tokens keep some 8 MiB for each thread that
+/// has counted, up to 1 GiB. It is there until it is dropped.
+struct Workers(Option<Runtime>);
+
+impl Workers {
+    fn new(threads: usize) -> std::io::Result<Self> {
+        let mut builder = Builder::new_current_thread();
+        builder
+            .max_blocking_threads(threads)
+            .thread_keep_alive(Duration::from_secs(u32::MAX.into()));
+        Ok(Self(Some(builder.build()?)))
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(workers) = self.0.take() {
+            workers.shutdown_background();
+        }
+    }
+}
+
 /// Works on bodies: on as many at once as together may take as much memory as the longest one.
 pub(crate) struct Jobs {
     /// Permits for memory, one for each [`UNIT`].
     room: Arc<Semaphore>,
     /// Permits for bodies that are decoded, or wait for room after that.
     decoders: Arc<Semaphore>,
+    workers: Workers,
     max_body: usize,
     patience: Duration,
 }
 
 impl Jobs {
-    pub(crate) fn new(settings: &ServeSettings) -> Self {
+    pub(crate) fn new(settings: &ServeSettings) -> Result<Self, GatewayError> {
         let max_body = settings.max_body_bytes();
         let processors = available_parallelism().map_or(1, NonZero::get);
-        Self {
+        Ok(Self {
+            workers: Workers::new(processors.saturating_mul(2).max(8))
+                .map_err(GatewayError::Threads)?,
             room: Arc::new(Semaphore::new(units(max_body) as usize)),
             decoders: Arc::new(Semaphore::new(processors)),
             max_body,
             patience: Duration::from_secs(settings.reduce_seconds),
-        }
+        })
     }
 
     /// Decodes a body and works on it, until a deadline that `work` sees to. Waiting for room counts too.
@@ -89,14 +115,45 @@ impl Jobs {
             let place = self.room.clone().acquire_many_owned(units).await;
             drop(decoder);
             let runtime = Handle::current();
-            let working = spawn_blocking(move || {
-                let done = runtime.block_on(async { work(text, deadline).await });
-                drop(place);
-                done
+            let working = self.workers.0.as_ref().map(|workers| {
+                workers.spawn_blocking(move || {
+                    let done = runtime.block_on(async { work(text, deadline).await });
+                    drop(place);
+                    done
+                })
             });
+            let working = working.ok_or(PassReason::Bug)?;
             working.await.map_err(|_| PassReason::Bug)
         };
         let done = timeout_at(deadline + OVERTIME, job).await;
         done.unwrap_or(Err(PassReason::TooSlow))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn few_threads_work_however_many_bodies_come() {
+        let jobs = Jobs::new(&ServeSettings::default()).unwrap();
+        let most = available_parallelism().unwrap().get().max(4) * 2;
+        let body = Bytes::from_static(b"{}");
+        let mut seen = HashSet::new();
+        for _ in 0..10 {
+            let run = || {
+                let work = |_, _| async {
+                    tokio::task::yield_now().await;
+                    thread::current().id()
+                };
+                jobs.run(&body, ContentEncoding::Identity, work)
+            };
+            let ran = futures_util::future::join_all((0..20).map(|_| run())).await;
+            seen.extend(ran.into_iter().map(|thread| thread.ok().unwrap()));
+        }
+        assert!(seen.len() <= most, "{}", seen.len());
     }
 }

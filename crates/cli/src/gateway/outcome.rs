@@ -83,6 +83,8 @@ reasons! {
         "reducing took longer than reduce_seconds"
     Bug "bug" true
         "this program has a bug"
+    Signed "signed" false
+        "a header has a digest or a signature of the body"
     NoReader "no-reader" false
         "the model has no tool to read stored content with"
     NoTenant "no-tenant" false

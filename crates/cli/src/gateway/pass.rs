@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
 use serde_json::json;
@@ -192,7 +192,7 @@ impl Passage {
             sender: Sender::new(settings, metrics.clone())?,
             reducer: Arc::new(reducer),
             tenants: Tenants::new(settings)?,
-            jobs: Jobs::new(settings),
+            jobs: Jobs::new(settings)?,
             uploads: Uploads::new(settings),
             readers: Readers::default(),
             metrics,
@@ -458,6 +458,9 @@ impl Passage {
         let Some(encoding) = ContentEncoding::of(&request.parts.headers) else {
             return passed(PassReason::Encoding);
         };
+        if is_signed(&request.parts.headers) {
+            return passed(PassReason::Signed);
+        }
         let (exchange, read, watch) = (request.exchange, look(), self.watch.clone());
         let work = move |text, deadline| {
             let parts = (reducer, tenant, watch);
@@ -477,6 +480,20 @@ impl Passage {
             record: None,
         }
     }
+}
+
+/// Returns true if headers fit one body alone.
+fn is_signed(headers: &HeaderMap) -> bool {
+    let digests = [
+        "content-digest",
+        "content-md5",
+        "digest",
+        "signature",
+        "x-amz-content-sha256",
+    ];
+    let credential = headers.get(header::AUTHORIZATION);
+    digests.iter().any(|name| headers.contains_key(*name))
+        || credential.is_some_and(|value| value.as_bytes().starts_with(b"AWS4-"))
 }
 
 /// Reads and reduces a body, as far as there is time.

@@ -12,7 +12,7 @@ use offcut::format::{
 use offcut::report::{ErrorSource, Outcome as Decided};
 use offcut::{ErrorChain, Report, Settings, ToolReduction, Turn};
 
-use crate::gateway::breaker::Open;
+use crate::gateway::breaker::{NOT_ASKED, Open};
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::{Exchange, Purpose};
 use crate::gateway::holdout::{Group, group};
@@ -141,36 +141,36 @@ impl ConversationReducer {
         if body.messages().is_empty() {
             return Outcome::Unchanged;
         }
-        let secret = match self.naming.get().await {
-            Ok(secret) => secret,
-            Err(error) => return failed(&error),
-        };
+        let secret = self.naming.get().await;
         let format = Spelled(exchange.format);
-        let named = |whole: &ToolReduction, body: &mut RequestBody| {
+        let named = |whole: &ToolReduction, secret: &[u8], body: &mut RequestBody| {
             let messages = Messages::new(&format, body.messages_mut());
             whole.conversation(tenant.name(), secret, &messages)
         };
-        let conversation = named(self.any(), body).prefix().to_owned();
+        let known: &[u8] = secret.as_ref().map_or(b"", |secret| secret);
+        let conversation = named(self.any(), known, body).prefix().to_owned();
         (look.reads, look.is_reading) = self.reads(&tools, exchange.format, body.messages());
-        // Before the first call, nothing tells a conversation from others.
-        let is_nameless = conversation.ends_with("/none/");
-        if !is_nameless {
-            look.conversation = Some(conversation.clone());
-            look.group = group(self.holdout, &conversation);
+        if conversation.ends_with("/none/") {
+            // Before the first call there is nothing to decide, and nothing tells the conversation from others.
+            return Outcome::Unchanged;
         }
+        let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
+        let reader = reader::find(&tools, own, self.shares_machine());
+        let has_no_reader = decides && reader.is_none() && !self.cut_without_reader;
+        let secret = match secret {
+            Ok(secret) => secret,
+            Err(_) if has_no_reader => return Outcome::Passed(PassReason::NoReader),
+            Err(error) => return failed(&error),
+        };
+        look.conversation = Some(conversation.clone());
+        look.group = group(self.holdout, &conversation);
         if look.group == Some(Group::HeldOut) {
             return Outcome::Passed(PassReason::HeldOut);
         }
         if locked(&self.known).untouched.contains(&conversation) {
             return Outcome::Passed(PassReason::Untouched);
         }
-        let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
-        if is_nameless {
-            // There is nothing to decide, and nothing has been decided.
-            return Outcome::Unchanged;
-        }
-        let reader = reader::find(&tools, own, self.shares_machine());
-        if decides && reader.is_none() && !self.cut_without_reader {
+        if has_no_reader {
             return Outcome::Passed(PassReason::NoReader);
         }
         let reader = reader.flatten();
@@ -193,7 +193,7 @@ impl ConversationReducer {
                 if self.pages.is_some() && alone.prefix() == conversation {
                     alone
                 } else {
-                    named(whole, body)
+                    named(whole, secret, body)
                 }
             });
             let mut messages = Messages::new(&format, body.messages_mut());
@@ -214,7 +214,7 @@ impl ConversationReducer {
                     let fails = has_store_failed(&report);
                     if is_lost || fails && !has_failed {
                         let error = store_error(&report);
-                        tracing::warn!(error, is_lost, "the store failed for a request");
+                        log_failure(error, is_lost);
                     }
                     has_failed |= fails;
                     if report.is_change() {
@@ -339,11 +339,18 @@ fn reader_of(reduction: &ToolReduction) -> Option<&str> {
     reduction.settings().read_file_tool_name.as_deref()
 }
 
-/// Logs that the store failed for a whole request.
+/// The outcome of a request for which the store failed as a whole.
 fn failed(error: &dyn Error) -> Outcome {
-    let error = ErrorChain(error);
-    tracing::warn!(%error, "the store failed for a request");
+    log_failure(&ErrorChain(error).to_string(), false);
     Outcome::Passed(PassReason::Store)
+}
+
+/// Logs that the store failed for a request: once it is left alone, which was said, only in detail.
+fn log_failure(error: &str, is_lost: bool) {
+    match error.contains(NOT_ASKED) && !is_lost {
+        true => tracing::debug!(error, "the store failed for a request"),
+        false => tracing::warn!(error, is_lost, "the store failed for a request"),
+    }
 }
 
 /// Returns true if the messages that were found are those that the path promises.

@@ -6,20 +6,23 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Extensions, HeaderMap, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use offcut::ErrorChain;
+use offcut_mcp::http::HttpClient;
 use tokio::time::timeout;
 
 use crate::gateway::body::{self, Body, ReadError};
-use crate::gateway::client::{HttpClient, Used, client};
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::{OnEnd, watched};
+
+/// Time for a connection to be idle.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// The body of a request to a provider.
 pub(crate) enum Payload {
@@ -31,9 +34,7 @@ pub(crate) enum Payload {
 
 /// Sends requests to providers, and counts their replies.
 pub(crate) struct Sender {
-    client: HttpClient,
-    /// Opens a connection for each request.
-    fresh: HttpClient,
+    client: HttpClient<Body>,
     patience: Duration,
     metrics: Arc<Metrics>,
 }
@@ -43,9 +44,9 @@ impl Sender {
         settings: &ServeSettings,
         metrics: Arc<Metrics>,
     ) -> Result<Self, GatewayError> {
+        let connect = Duration::from_secs(settings.connect_seconds);
         Ok(Self {
-            client: client(settings, Duration::from_secs(60))?,
-            fresh: client(settings, Duration::ZERO)?,
+            client: HttpClient::new(connect, IDLE).map_err(GatewayError::Certificates)?,
             patience: Duration::from_secs(settings.answer_seconds),
             metrics,
         })
@@ -61,7 +62,7 @@ impl Sender {
         on_usage: OnEnd,
     ) -> Result<Response<Body>, Refusal> {
         let name = upstream.name();
-        let answered = timeout(self.patience, self.try_twice(parts, payload)).await;
+        let answered = timeout(self.patience, self.request(parts, payload)).await;
         let response = match answered {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
@@ -110,35 +111,22 @@ impl Sender {
         Ok(Response::from_parts(parts, body))
     }
 
-    /// Sends a request. If a connection that was used before breaks before the reply begins, the
-    /// provider has most likely closed it as idle, so the request is sent once more, on a new one.
-    async fn try_twice(
+    async fn request(
         &self,
-        parts: Parts,
+        mut parts: Parts,
         payload: Payload,
     ) -> Result<Response<Incoming>, legacy::Error> {
         let bytes = match payload {
             Payload::Whole(bytes) => bytes,
             Payload::Stream(body) => {
-                let sent = self.client.request(Request::from_parts(parts, body)).await;
-                return sent.inspect(remember);
+                return self.client.pass(Request::from_parts(parts, body)).await;
             }
         };
-        let whole = |mut parts: Parts| {
-            if !bytes.is_empty() || parts.headers.contains_key(header::CONTENT_LENGTH) {
-                parts
-                    .headers
-                    .insert(header::CONTENT_LENGTH, bytes.len().into());
-            }
-            Request::from_parts(parts, body::full(bytes.clone()))
-        };
-        match self.client.request(whole(parts.clone())).await {
-            Err(error) if was_used(&error) => {
-                tracing::debug!("a connection was closed as idle; the request is sent again");
-                self.fresh.request(whole(parts)).await
-            }
-            sent => sent.inspect(remember),
+        if !bytes.is_empty() || parts.headers.contains_key(header::CONTENT_LENGTH) {
+            let length = bytes.len().into();
+            parts.headers.insert(header::CONTENT_LENGTH, length);
         }
+        self.client.send(parts, || body::full(bytes.clone())).await
     }
 
     fn count(&self, upstream: &Upstream, status: u16) {
@@ -148,22 +136,6 @@ impl Sender {
         ];
         self.metrics.add(Metric::Replies, &labels, 1);
     }
-}
-
-/// Notes that a provider has answered on the connection of `reply`.
-fn remember(reply: &Response<Incoming>) {
-    if let Some(used) = reply.extensions().get::<Used>() {
-        used.set();
-    }
-}
-
-/// Returns true if a provider had answered before on the connection of `error`.
-fn was_used(error: &legacy::Error) -> bool {
-    let mut of = Extensions::new();
-    if let Some(connection) = error.connect_info() {
-        connection.get_extras(&mut of);
-    }
-    of.get::<Used>().is_some_and(Used::is_set)
 }
 
 /// Returns true if a reply is in no transfer encoding that would be lost with its header.

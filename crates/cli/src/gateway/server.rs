@@ -18,7 +18,6 @@ use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
 use crate::gateway::breaker::Breaker;
-use crate::gateway::client::MAX_HEADERS;
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::Metric;
 use crate::gateway::plug::Plug;
@@ -208,7 +207,7 @@ impl Gateway {
         http.timer(TokioTimer::new())
             .header_read_timeout(Duration::from_secs(self.service.settings.header_seconds))
             .preserve_header_case(true)
-            .max_headers(MAX_HEADERS)
+            .max_headers(offcut_mcp::http::MAX_HEADERS)
             .max_buf_size(header_bytes);
         Door {
             http,

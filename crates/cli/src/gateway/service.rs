@@ -171,7 +171,8 @@ impl Service {
                 "nothing tells which provider is meant: put the name of an upstream before the path, such as /openai/v1",
             );
         };
-        let span = tracing::info_span!(
+        // Of every level, so that each line tells its provider.
+        let span = tracing::error_span!(
             "request",
             upstream = upstream.name(),
             status = tracing::field::Empty

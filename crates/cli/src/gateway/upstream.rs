@@ -298,6 +298,7 @@ mod tests {
     fn a_key_goes_to_no_provider_but_its_own() {
         let none = ("", "");
         let openai = ("authorization", "Bearer sk-proj-1");
+        let groq = ("authorization", "Bearer gsk_1");
         let other = ("authorization", "Bearer eyJ1");
         let oauth = ("authorization", "bearer  sk-ant-oat01-1");
         let tab = ("authorization", "Bearer\tsk-proj-1");
@@ -308,6 +309,10 @@ mod tests {
         let azure = ("api-key", "k");
         let lab = Some("lab");
         for (default, path, credential, expected) in [
+            (None, "/v1/chat/completions", groq, "!"),
+            (None, "/v1/messages", groq, "!"),
+            (lab, "/v1/chat/completions", groq, "lab"),
+            (None, "/openai/v1/chat/completions", groq, "openai"),
             (None, "/v1/models/ft:gpt-4o:acme::x", openai, "openai"),
             (None, "/v1/files/a:1", openai, "openai"),
             (None, "/v1/responses/x:y", openai, "openai"),

@@ -382,6 +382,13 @@ async fn two_tenants_with_the_same_text_never_read_each_other() {
         Some("passed; reason=no-tenant")
     );
 
+    let signed = [
+        ("authorization", "Bearer sk-planted-one"),
+        ("content-digest", "sha-256=:x:"),
+    ];
+    let signed = server.post(&path, &signed, &body).await;
+    assert_eq!(signed.header("x-offcut"), Some("passed; reason=signed"));
+
     // The keys are in nothing that was stored, sent as text or counted.
     crate::support::assert_nothing_holds(folder.path(), "planted");
     for seen in provider.seen() {

@@ -459,6 +459,33 @@ async fn a_request_on_a_connection_that_was_closed_as_idle_is_sent_again() {
     assert_eq!(count.load(Ordering::Relaxed), 6);
 }
 
+/// Whoever has worked on a request for a while would do it twice.
+#[tokio::test]
+async fn a_request_is_not_sent_again_once_the_provider_was_at_work() {
+    let (count, broken) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (counted, breaks) = (count.clone(), broken.clone());
+    let provider = Provider::start(move |_| match counted.fetch_add(1, Ordering::Relaxed) {
+        0 => ok("{}"),
+        _ => vec![Step::Wait(breaks.clone()), Step::Close],
+    })
+    .await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let path = "/v1/chat/completions";
+    server.post(path, &[], "{\"messages\": []}").await;
+    let late = async {
+        while count.load(Ordering::Relaxed) < 2 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        tokio::time::resume();
+        broken.notify_one();
+    };
+    let (answer, ()) = tokio::join!(server.post(path, &[], "{\"messages\": []}"), late);
+    assert_eq!(answer.line, "HTTP/1.1 502 Bad Gateway");
+    assert_eq!(count.load(Ordering::Relaxed), 2);
+}
+
 #[tokio::test]
 async fn a_request_on_a_new_connection_is_sent_once() {
     let provider = Provider::start(|_| vec![Step::Close]).await;

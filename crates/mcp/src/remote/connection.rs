@@ -1,6 +1,5 @@
 //! Requests to the server, and its answers' heads.
 
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,61 +7,29 @@ use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use offcut::ErrorChain;
-use rustls::ClientConfig;
-use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::address::{RemoteError, is_same_origin, shown};
 use super::failure::RequestFailure;
+use crate::http::HttpClient;
 
 /// Maximum number of redirects that are followed for one request.
 const MAX_REDIRECTS: usize = 5;
-/// Time for a connection to be made.
+/// Time for a connection to be made, and for it to be idle.
 const CONNECT: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(30);
 
 /// The server's URL, and connections to it.
 pub(crate) struct Connection {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient<Full<Bytes>>,
     url: Uri,
     headers: HeaderMap,
-}
-
-/// The configuration of TLS. The system's certificates are read once in a process, since that takes milliseconds.
-fn tls() -> Result<ClientConfig, RemoteError> {
-    static TLS: OnceLock<ClientConfig> = OnceLock::new();
-    if let Some(tls) = TLS.get() {
-        return Ok(tls.clone());
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(RemoteError::Certificates)?
-        .with_no_client_auth();
-    Ok(TLS.get_or_init(|| tls).clone())
 }
 
 impl Connection {
     /// Prepares connections. `headers` are sent with each request.
     pub(crate) fn new(url: Uri, headers: HeaderMap) -> Result<Self, RemoteError> {
-        let tls = tls()?;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .build(connector);
+        let client = HttpClient::new(CONNECT, IDLE).map_err(RemoteError::Certificates)?;
         Ok(Self {
             client,
             url,
@@ -140,11 +107,9 @@ impl Connection {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = url.clone();
-        *request.headers_mut() = headers;
-        let response = self.client.request(request).await;
+        let (mut parts, ()) = Request::new(()).into_parts();
+        (parts.method, parts.uri, parts.headers) = (method.clone(), url.clone(), headers);
+        let response = self.client.send(parts, || Full::new(body.clone())).await;
         let unreachable = |error| RequestFailure::Unreachable(ErrorChain(&error).to_string());
         let mut response = response.map_err(unreachable)?;
         // The version belongs to the connection, and a client's own is another one.

@@ -462,6 +462,63 @@ async fn an_answer_may_come_after_a_202_and_after_a_byte_order_mark() {
     client.leave().await;
 }
 
+/// Servers close connections that are idle, at times just when a request is on its way.
+#[tokio::test]
+async fn a_request_on_a_connection_that_was_closed_as_idle_is_sent_again() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answering = tokio::spawn(async move {
+        let mut asked = 0;
+        for _ in 0..2 {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = BufReader::new(stream);
+            // The second request on a connection breaks it.
+            for _ in 0..2 {
+                let (mut length, mut line) = (0, String::new());
+                while stream.read_line(&mut line).await.unwrap() > 2 {
+                    let header = line.to_lowercase();
+                    if let Some(value) = header.strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    line.clear();
+                }
+                let mut body = vec![0; length];
+                tokio::io::AsyncReadExt::read_exact(&mut stream, &mut body)
+                    .await
+                    .unwrap();
+                asked += 1;
+                if asked == 2 {
+                    break;
+                }
+                let message: Value = serde_json::from_slice(&body).unwrap();
+                let answer =
+                    json!({"jsonrpc": "2.0", "id": message["id"], "result": {}}).to_string();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                    answer.len()
+                );
+                stream
+                    .get_mut()
+                    .write_all((head + &answer).as_bytes())
+                    .await
+                    .unwrap();
+                if asked == 3 {
+                    return asked;
+                }
+            }
+        }
+        asked
+    });
+    let remote = Remote::new(&format!("http://{address}/mcp")).unwrap();
+    let mut client = Client::of(remote);
+    for id in 1..=2 {
+        let answer = client.ask(&json!(id), "ping", json!({})).await;
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+    }
+    assert_eq!(answering.await.unwrap(), 3);
+    client.leave().await;
+}
+
 #[tokio::test]
 async fn errors_of_http_become_errors_of_the_request() {
     let server = Server::start(|seen| {
@@ -478,6 +535,9 @@ async fn errors_of_http_become_errors_of_the_request() {
                 *answer.status_mut() = StatusCode::BAD_REQUEST;
                 answer
             }
+            "a/200" => json_answer(&bare),
+            "a/empty" => json_answer(&json!({})),
+            "a/other" => json_answer(&json!({"jsonrpc": "2.0", "id": "3", "result": {}})),
             "a/page" => Response::builder().header("content-type", "text/html").body("<html>".into()).unwrap(),
             "a/null" => Response::builder().header("content-type", "application/json").body(" null".into()).unwrap(),
             "a/nothing" => Response::builder().header("content-type", "application/json").body("".into()).unwrap(),
@@ -500,23 +560,26 @@ async fn errors_of_http_become_errors_of_the_request() {
             .unwrap()
             .contains("--header")
     );
-    let answer = client.ask(&json!("two"), "a/400", json!({})).await;
-    assert_eq!(
-        answer,
-        json!({"jsonrpc": "2.0", "id": "two", "error": {"code": -32000, "message": "Bad Request", "data": 1}})
-    );
+    for method in ["a/400", "a/200"] {
+        let answer = client.ask(&json!("two"), method, json!({})).await;
+        assert_eq!(
+            answer,
+            json!({"jsonrpc": "2.0", "id": "two", "error": {"code": -32000, "message": "Bad Request", "data": 1}})
+        );
+    }
     for (method, words) in [
         ("a/page", "neither"),
         ("a/nothing", "neither"),
         ("a/null", "neither"),
+        ("a/empty", "neither"),
+        ("a/other", "neither"),
+        ("a/noise", "neither"),
         ("a/500", "500"),
     ] {
         let answer = client.ask(&json!(3), method, json!({})).await;
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(words), "{message}");
     }
-    client.send(&request(&json!(4), "a/noise", json!({}))).await;
-    assert_eq!(client.received_line().await, "{\"cut\": ");
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/x"}))
         .await;

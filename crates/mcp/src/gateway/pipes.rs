@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::conversation::{Conversation, FromClient, FromServer};
 use super::lines::{Line, Lines};
-use super::message::Party;
+use super::message::{BYTE_ORDER_MARK, Party};
 
 /// Time for the answers that a client may still want after its last message.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -183,6 +183,8 @@ async fn pass_down(
     while let Some(line) = lines.next().await? {
         let shown = match line {
             Line::Whole(line) => {
+                // Few clients would take it for a part of JSON.
+                let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
                 let mut decided = pin!(conversation.from_server(line));
                 let decided = match decided.as_mut().now_or_never() {
                     Some(decided) => decided,

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::body::{Kind, kind, whole};
 use super::failure::RequestFailure;
-use super::link::{Cancel, Link};
+use super::link::{Cancel, Link, Relation};
 use super::meaning::Meaning;
 use super::session::SESSION;
 use super::stream;
@@ -118,7 +118,15 @@ impl MessageExchange {
         if message.starts_with(BYTE_ORDER_MARK) {
             message.drain(..BYTE_ORDER_MARK.len());
         }
-        let is_object = matches!(message.trim_ascii_start().first(), Some(b'{' | b'['));
+        let first = message.trim_ascii_start().first();
+        let is_object = matches!(first, Some(b'{' | b'['));
+        // A list may hold the answer, and nothing else comes.
+        if first == Some(&b'{')
+            && self.meaning.request_id().is_some()
+            && link.learn(&message, &self.meaning) == Relation::Stray
+        {
+            return Err(RequestFailure::in_place_of_answer(&message));
+        }
         if is_object || self.meaning.request_id().is_none() && !message.trim_ascii().is_empty() {
             link.deliver(message, &self.meaning).await;
         } else if self.meaning.request_id().is_some() {

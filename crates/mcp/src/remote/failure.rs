@@ -72,6 +72,19 @@ impl RequestFailure {
         }
     }
 
+    /// The failure for which a message stands that came in place of an answer.
+    pub(super) fn in_place_of_answer(message: &[u8]) -> Self {
+        match error_in(message) {
+            None => Self::NoMessage,
+            error => Self::Status {
+                status: StatusCode::OK,
+                challenge: None,
+                error,
+                names_session: false,
+            },
+        }
+    }
+
     /// The answer to a request of the gateway's own, for which nobody waits: if it failed, its body is not read.
     pub(super) fn unless_success(response: Response<Incoming>) -> Result<Response<Incoming>, Self> {
         if response.status().is_success() {

@@ -23,7 +23,7 @@ use crate::preview::Preview;
 pub use error::BuildError;
 #[cfg(feature = "toml")]
 pub use file::read_toml;
-pub use file::{SettingsError, read_json};
+pub use file::{SettingsError, read_file, read_json};
 pub use tool_policy::ToolPolicy;
 pub(crate) use tool_policy::{Hooks, Policy};
 use values::Preset;

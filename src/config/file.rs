@@ -1,6 +1,8 @@
 //! Settings from a file, with errors that give the place and advice.
 
 use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -12,6 +14,9 @@ use super::advice::advise;
 use super::advice::name_the_table;
 use super::preset::PresentOptions;
 use crate::backend::{StoreUrl, debug_as_chain};
+
+/// Maximum length in bytes of a file of settings.
+const MAX_LENGTH: u64 = 16 * 1024 * 1024;
 
 /// Settings can't be read. The error names the file, the line and the field. For an unknown name it
 /// suggests the nearest known one.
@@ -84,8 +89,8 @@ impl Settings {
         settings.map_err(|error| SettingsError::new(None, "preset".into(), &error.to_string()))
     }
 
-    /// Reads settings from a file. Its extension must be `.json`, or `.toml` with the feature
-    /// `toml`.
+    /// Reads settings from a regular file of at most 16 MiB. Its extension must be `.json`, or `.toml`
+    /// with the feature `toml`.
     ///
     /// # Errors
     ///
@@ -97,8 +102,9 @@ impl Settings {
             ..SettingsError::default()
         };
         let read = || {
-            std::fs::read_to_string(path)
-                .map_err(|error| problem(format!("can't be read: {error}")))
+            let text = read_file(path)
+                .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+            text.map_err(|error| problem(format!("can't be read: {error}")))
         };
         let settings = match path.extension().and_then(|ending| ending.to_str()) {
             Some("json") => read().and_then(|text| Self::from_json(&text)),
@@ -133,6 +139,26 @@ impl SettingsError {
             field,
         }
     }
+}
+
+/// Reads a file of settings: a regular one of at most 16 MiB. Opening a pipe would wait for its other end, and a device
+/// may have no end.
+///
+/// # Errors
+///
+/// There is no such file, or it can't be read.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let refused = |problem| Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    if !fs::metadata(path)?.is_file() {
+        return refused("it is not a regular file");
+    }
+    let mut bytes = Vec::new();
+    let mut file = File::open(path)?.take(MAX_LENGTH + 1);
+    file.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_LENGTH {
+        return refused("it is longer than 16 MiB");
+    }
+    Ok(bytes)
 }
 
 /// Reads a program's own settings from JSON, with the errors that [`Settings::from_json`] has.

@@ -362,6 +362,22 @@ fn a_file_that_cant_be_read_is_named() {
     );
 }
 
+#[test]
+fn a_file_that_is_not_regular_or_too_long_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.toml");
+    let refused = |problem: &str| {
+        let error = Settings::load(&path).unwrap_err().to_string();
+        assert!(error.ends_with(problem), "{error}");
+    };
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(16 * 1024 * 1024 + 1).unwrap();
+    refused("a.toml: can't be read: it is longer than 16 MiB");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    refused("a.toml: can't be read: it is not a regular file");
+}
+
 #[tokio::test]
 async fn o1_backends_that_settings_name_are_opened_once_and_used() {
     let text = r#"

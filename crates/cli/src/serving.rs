@@ -53,7 +53,8 @@ pub(crate) fn card(prices: &Prices) -> Value {
 /// The table `[serve]` of a settings file; the defaults for a built-in policy.
 pub(crate) fn table(origin: &str) -> Result<ServeSettings, Failure> {
     let path = Path::new(origin);
-    let Ok(text) = std::fs::read_to_string(path) else {
+    let text = offcut::config::read_file(path).ok();
+    let Some(text) = text.and_then(|text| String::from_utf8(text).ok()) else {
         return Ok(ServeSettings::default());
     };
     let is_json = path.extension().is_some_and(|ending| ending == "json");

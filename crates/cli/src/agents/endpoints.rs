@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agents::install::{InstallError, parse_settings, read_text};
 use crate::agents::{Agent, layout};
@@ -38,6 +38,17 @@ pub fn endpoints(agent: Agent, folder: &Path, arguments: &[String]) -> Result<En
     of(agent, folder, arguments, &variables)
 }
 
+/// The setting or variable in which `agent` has a base URL.
+pub(crate) fn setting(agent: Agent) -> &'static str {
+    match agent {
+        Agent::ClaudeCode => "ANTHROPIC_BASE_URL",
+        Agent::Codex => "openai_base_url",
+        Agent::GeminiCli => "GOOGLE_GEMINI_BASE_URL",
+        Agent::OpenCode => "baseURL",
+        Agent::Pi => "baseUrl",
+    }
+}
+
 fn of(
     agent: Agent,
     folder: &Path,
@@ -50,10 +61,11 @@ fn of(
             let of_user = layout::in_agent_home(Agent::Codex, "config.toml");
             let own = [PathBuf::from("/etc/codex/config.toml")];
             let own: Vec<_> = own.into_iter().chain(of_user).collect();
-            codex(&own, folder, arguments, variables)
+            let login = layout::in_agent_home(Agent::Codex, "auth.json");
+            codex(&own, login.as_deref(), folder, arguments, variables)
         }
         Agent::GeminiCli => gemini_cli(folder, variables),
-        Agent::OpenCode => opencode(folder, variables),
+        Agent::OpenCode => opencode(folder, arguments, variables),
         Agent::Pi => pi(layout::pi_settings().as_deref()),
     }
 }
@@ -117,37 +129,25 @@ fn claude_code(
     }
 }
 
-/// Reads the `own` files of Codex, the stronger last.
+/// Reads the `own` files of Codex, the stronger last, and the one of its `login`.
 fn codex(
     own: &[PathBuf],
+    login: Option<&Path>,
     folder: &Path,
     arguments: &[String],
     variables: &Variables,
 ) -> Result<Endpoints, String> {
     const CHOICES: [&str; 3] = ["model_provider", "openai_base_url", "profile"];
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let arguments = arguments.split(|one| *one == "--").next();
-    let arguments = arguments.unwrap_or_default();
+    let arguments = options(arguments);
     let chooses = |text: &str| {
-        let text = text.trim_start_matches('=').trim_start();
+        let text = text.trim_start();
         CHOICES.iter().any(|name| text.starts_with(name))
     };
-    let overrides = arguments.iter().enumerate().any(|(nth, argument)| {
-        let after = arguments.get(nth + 1).copied().unwrap_or_default();
-        let setting = match argument.strip_prefix("--config") {
-            Some("") => Some(after),
-            Some(glued) => Some(glued),
-            None => argument
-                .strip_prefix("-c")
-                .map(|glued| if glued.is_empty() { after } else { glued }),
-        };
-        setting.is_some_and(chooses)
-            || argument.starts_with("-p")
-            || ["--profile", "--oss"]
-                .iter()
-                .any(|name| argument.starts_with(name))
-    });
-    if overrides {
+    let names_one = |argument: &String| {
+        let mut names = ["-p", "--profile", "--oss"].iter();
+        names.any(|name| argument.starts_with(name))
+    };
+    if values(arguments, "--config", "-c").any(chooses) || arguments.iter().any(names_one) {
         return Err(
             "the agent's arguments choose a provider or a profile: choose it in its config.toml"
                 .to_owned(),
@@ -191,10 +191,23 @@ fn codex(
             "the agent has a `model_provider` of its own, `{provider}`, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `base_url` to the server's"
         ));
     }
-    match chosen("openai_base_url") {
-        Some(url) => Ok([("openai", url)].into()),
-        None if given(variables, "OPENAI_BASE_URL").is_some() => Err(
+    if let Some(url) = chosen("openai_base_url") {
+        return Ok([("openai", url)].into());
+    }
+    let login = login.map(json).transpose()?.unwrap_or_default();
+    let is_key = match &login["auth_mode"] {
+        Value::Null => login["tokens"].is_null() || login["OPENAI_API_KEY"].is_string(),
+        mode => mode == "apikey",
+    };
+    // Only `exec` takes this one, over any login.
+    let has_key =
+        arguments.iter().any(|one| one == "exec") && given(variables, "CODEX_API_KEY").is_some();
+    match given(variables, "OPENAI_BASE_URL") {
+        Some(_) => Err(
             "OPENAI_BASE_URL is set, which only old versions of the agent read: unset it, and set `openai_base_url` in its config.toml if it is meant".to_owned(),
+        ),
+        None if !is_key && !has_key => Err(
+            "the agent logs in otherwise than by an API key, which its provider's base URL refuses: run `codex login --with-api-key`, or use the agent's hooks (`offcut install codex`)".to_owned(),
         ),
         None => Ok(Endpoints::new()),
     }
@@ -252,8 +265,13 @@ fn gemini_cli(folder: &Path, variables: &Variables) -> Result<Endpoints, String>
         .collect())
 }
 
-fn opencode(folder: &Path, variables: &Variables) -> Result<Endpoints, String> {
+fn opencode(
+    folder: &Path,
+    arguments: &[String],
+    variables: &Variables,
+) -> Result<Endpoints, String> {
     const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+    refuse_others(values(options(arguments), "--model", "-m"))?;
     let global = layout::opencode_settings();
     let of_user = std::env::home_dir().map(|home| home.join(".opencode"));
     let named = given(variables, "OPENCODE_CONFIG_DIR").map(PathBuf::from);
@@ -311,14 +329,11 @@ fn opencode(folder: &Path, variables: &Variables) -> Result<Endpoints, String> {
 
 /// The base URLs in settings of OpenCode.
 fn opencode_urls(settings: &Value, variables: &Variables) -> Result<Endpoints, String> {
-    let model = settings["model"]
-        .as_str()
-        .and_then(|model| model.split_once('/'));
-    if let Some((provider, _)) = model
-        && !NAMES.iter().any(|(theirs, _)| *theirs == provider)
-    {
-        return Err("the agent's model is of a provider of its own, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `baseURL` to the server's".to_owned());
-    }
+    let agents = ["agent", "mode"].map(|kind| settings[kind].as_object());
+    let agents = agents.into_iter().flatten().flat_map(Map::values);
+    let models = agents.map(|agent| &agent["model"]);
+    let models = models.chain([&settings["model"], &settings["small_model"]]);
+    refuse_others(models.filter_map(Value::as_str))?;
     let mut found = Endpoints::new();
     for (theirs, name) in NAMES {
         let provider = &settings["provider"][theirs];
@@ -349,6 +364,18 @@ fn opencode_urls(settings: &Value, variables: &Variables) -> Result<Endpoints, S
         found.insert(name, url);
     }
     Ok(found)
+}
+
+/// Refuses models that OpenCode would find past any base URL.
+fn refuse_others<'m>(mut models: impl Iterator<Item = &'m str>) -> Result<(), String> {
+    let is_other = |model: &str| {
+        let provider = model.split_once('/').map(|(provider, _)| provider);
+        provider.is_some_and(|one| NAMES.iter().all(|(theirs, _)| *theirs != one))
+    };
+    match models.any(is_other) {
+        true => Err("a model of the agent is of a provider of its own, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `baseURL` to the server's".to_owned()),
+        false => Ok(()),
+    }
 }
 
 fn pi(folder: Option<&Path>) -> Result<Endpoints, String> {
@@ -397,14 +424,33 @@ fn url_in(value: &Value) -> Option<&str> {
 }
 
 fn has_option(arguments: &[String], name: &str) -> bool {
-    arguments
-        .iter()
-        .take_while(|argument| *argument != "--")
-        .any(|argument| {
-            argument
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    options(arguments).iter().any(|argument| {
+        argument
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })
+}
+
+/// The arguments that may be options.
+fn options(arguments: &[String]) -> &[String] {
+    let end = arguments.iter().position(|argument| argument == "--");
+    &arguments[..end.unwrap_or(arguments.len())]
+}
+
+/// The values of an option, each after it or glued to it.
+fn values<'a>(
+    arguments: &'a [String],
+    long: &'a str,
+    short: &'a str,
+) -> impl Iterator<Item = &'a str> {
+    let after = arguments.iter().skip(1).map(String::as_str).chain([""]);
+    arguments.iter().zip(after).filter_map(move |(one, after)| {
+        let glued = one.strip_prefix(long).or_else(|| one.strip_prefix(short))?;
+        Some(match glued {
+            "" => after,
+            glued => glued.trim_start_matches('='),
         })
+    })
 }
 
 /// The JSON of a file, with comments or without; null if it is not there.
@@ -469,7 +515,10 @@ mod tests {
         let is_split = matches!(agent, Agent::Codex | Agent::OpenCode | Agent::GeminiCli);
         let at = if is_split { &inner } else { folder.path() };
         match agent {
-            Agent::Codex => codex(&own, at, &arguments, &variables),
+            Agent::Codex => {
+                let login = folder.path().join("auth.json");
+                codex(&own, Some(&login), at, &arguments, &variables)
+            }
             Agent::Pi => pi(Some(at)),
             agent => of(agent, at, &arguments, &variables),
         }
@@ -540,9 +589,11 @@ mod tests {
         let of_model =
             r#"{"provider": {"openai": {"models": {"m": {"provider": {"api": "http://lab"}}}}}}"#;
         let corp = r#"{"model": "corp/m", "provider": {"corp": {}}}"#;
+        let small = r#"{"small_model": "corp/m"}"#;
+        let of_agent = r#"{"agent": {"plan": {"model": "corp/m"}}}"#;
         let of_pi =
             r#"{"providers": {"openai": {"models": [{"id": "m", "baseUrl": "http://lab"}]}}}"#;
-        let cases: [(Agent, &str, &str, &[&str], &str); 26] = [
+        let cases: [(Agent, &str, &str, &[&str], &str); 31] = [
             (Agent::Codex, "user.toml", own, &[], "model_provider"),
             (Agent::Codex, "user.toml", profile, &[], "profile"),
             (Agent::Codex, ".codex/config.toml", own, &[], "your own"),
@@ -657,6 +708,29 @@ mod tests {
                 &[],
                 "provider of its own",
             ),
+            (
+                Agent::OpenCode,
+                "opencode.json",
+                small,
+                &[],
+                "provider of its own",
+            ),
+            (
+                Agent::OpenCode,
+                "opencode.json",
+                of_agent,
+                &[],
+                "provider of its own",
+            ),
+            (
+                Agent::OpenCode,
+                "x",
+                "",
+                &["run", "-m", "corp/m"],
+                "provider of its own",
+            ),
+            (Agent::OpenCode, "x", "", &["-mcorp/m"], "of its own"),
+            (Agent::OpenCode, "x", "", &["--model=corp/m"], "of its own"),
             (Agent::Pi, "models.json", of_pi, &[], "the provider alone"),
             (Agent::Pi, "models.json", "[", &[], "models.json"),
         ];
@@ -665,6 +739,34 @@ mod tests {
             assert!(problem.contains(word), "{agent} {file}: {problem}");
         }
         found(Agent::Codex, &[], &["exec", "--", "--profile"]).unwrap();
+        found(Agent::OpenCode, &[], &["-m", "openai/m", "--", "-mcorp/m"]).unwrap();
+    }
+
+    #[test]
+    fn codex_is_led_here_with_an_api_key_alone() {
+        let exec: &[&str] = &["exec", "hello"];
+        let of_exec = [("CODEX_API_KEY", "k")];
+        for login in [
+            r#"{"auth_mode": "chatgpt", "OPENAI_API_KEY": "k", "tokens": {}}"#,
+            r#"{"OPENAI_API_KEY": null, "tokens": {"id_token": "t"}}"#,
+        ] {
+            let files = [("auth.json", login)];
+            let problem = with(Agent::Codex, &files, exec, &[("OPENAI_API_KEY", "k")]);
+            let problem = problem.unwrap_err();
+            assert!(problem.contains("offcut install codex"), "{problem}");
+            with(Agent::Codex, &files, &[], &of_exec).unwrap_err();
+            with(Agent::Codex, &files, exec, &of_exec).unwrap();
+            // Whoever has set it wants the login to go there.
+            let url = ("user.toml", "openai_base_url = \"http://lab\"");
+            found(Agent::Codex, &[files[0], url], &[]).unwrap();
+        }
+        for login in [
+            r#"{"auth_mode": "apikey", "OPENAI_API_KEY": "k", "tokens": {}}"#,
+            r#"{"OPENAI_API_KEY": "k", "tokens": {"id_token": "t"}}"#,
+            "{}",
+        ] {
+            found(Agent::Codex, &[("auth.json", login)], &[]).unwrap();
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::agents::Agent;
-use crate::agents::endpoints::endpoints;
+use crate::agents::endpoints::{endpoints, setting};
 use rustix::process::Signal;
 #[cfg(unix)]
 use rustix::process::{Pid, kill_process};
@@ -20,6 +20,7 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::serve::{listener, server};
 use crate::failure::{Failure, OrFail as _, chain};
+use crate::gateway::{Gateway, GatewayError, ServeSettings};
 use crate::ignored::Ignored;
 use crate::serving::{Running, prepared};
 use crate::{args, child};
@@ -55,13 +56,24 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let own_text = own.iter().map(|one| one.to_string_lossy().into_owned());
     let own_text: Vec<_> = own_text.collect();
     let folder = std::env::current_dir().or_fail("the current directory is unknown")?;
-    let endpoints = endpoints(agent, &folder, &own_text).map_err(|problem| {
-        Failure::usage(problem, "nothing was started, and no key went anywhere")
-    })?;
+    let refused =
+        |problem: String| Failure::usage(problem, "nothing was started, and no key went anywhere");
+    let endpoints = endpoints(agent, &folder, &own_text).map_err(refused)?;
     let mut versions = BTreeMap::new();
     for (name, url) in endpoints {
         let (base, version) = split_version(&url);
-        serve.upstreams.insert(name.to_owned(), base.to_owned());
+        let alone = ServeSettings {
+            listen: serve.listen,
+            upstreams: [(name.to_owned(), base.to_owned())].into(),
+            ..ServeSettings::default()
+        };
+        // Among the server's settings, it would be blamed on their file.
+        if let Err(GatewayError::Settings { problem, .. }) = Gateway::check(&alone) {
+            let setting = setting(agent);
+            let problem = format!("the agent's own `{setting}` for {name}: {problem}");
+            return Err(refused(problem));
+        }
+        serve.upstreams.extend(alone.upstreams);
         versions.insert(name, version.to_owned());
     }
     let (_journal, runtime, gateway) = server(serve, &reduction, &origin, &args.prices)?;

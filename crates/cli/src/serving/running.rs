@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::agents::layout::{self, Home};
+use crate::agents::log;
 
 /// Beginning of the names of files that are not locked yet.
 const NEW: &str = ".";
@@ -60,7 +61,9 @@ impl Drop for Running {
 
 /// The address in a file, unless its server is gone: then the file is removed.
 fn page_in(path: &Path) -> io::Result<Option<String>> {
-    let file = File::open(path)?;
+    let Some(file) = log::open(path)? else {
+        return Ok(None);
+    };
     match file.try_lock() {
         Ok(()) => {
             fs::remove_file(path)?;

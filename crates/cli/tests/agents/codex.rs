@@ -28,6 +28,7 @@ async fn reason(user: &User, event: &Value) -> Option<String> {
 async fn a_long_result_of_a_server_is_stored_as_the_client_shows_it() {
     let long = lines(3_000);
     let structured = json!({"b": 1, "a": [long]});
+    let two = json!({"stderr": long, "stdout": long});
     let cases = [
         (
             of_server(json!([{"type": "text", "text": long}])),
@@ -42,6 +43,19 @@ async fn a_long_result_of_a_server_is_stored_as_the_client_shows_it() {
             structured.to_string(),
         ),
         (json!(long), long.clone()),
+        // One long text is shown with its lines, and the small fields above it.
+        (
+            json!({"content": [{"type": "text", "text": long}], "structuredContent": {"content": long}}),
+            long.clone(),
+        ),
+        (
+            json!({"content": [], "structuredContent": {"code": 0, "stdout": long}}),
+            format!("{{\"code\":0,\"stdout\":\"…\"}}\n{long}"),
+        ),
+        (
+            json!({"content": [], "structuredContent": two}),
+            two.to_string(),
+        ),
     ];
     for (response, expected) in cases {
         let user = User::new();
@@ -71,6 +85,11 @@ async fn results_that_cant_be_replaced_stay() {
             "mcp__db__rows",
             json!({}),
             of_server(json!([{"type": "text", "text": "short"}])),
+        ),
+        event(
+            "mcp__db__rows",
+            json!({}),
+            json!({"content": text, "isError": true}),
         ),
         event("mcp__db__rows", json!({}), json!(null)),
         event("mcp__db__rows", json!({}), json!([])),

@@ -385,6 +385,15 @@ fn a_file_that_is_not_regular_is_refused() {
 }
 
 #[test]
+fn a_file_that_is_too_long_is_refused() {
+    let user = User::with("{}");
+    let file = fs::File::create(user.settings()).unwrap();
+    file.set_len(16 * 1024 * 1024 + 1).unwrap();
+    let error = user.install().unwrap_err().to_string();
+    assert!(error.contains("it is longer than 16 MiB"), "{error}");
+}
+
+#[test]
 fn what_a_killed_installation_has_left_is_removed() {
     let user = User::with("{}");
     let folder = user.settings().parent().unwrap().to_owned();

@@ -141,3 +141,22 @@ fn wrong_settings_of_the_user_pass_too() {
         log(home.path())
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_settings_is_refused_without_waiting() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = home.path().join("offcut.toml");
+    let made = std::process::Command::new("mkfifo").arg(&settings).status();
+    assert!(made.unwrap().success());
+    let event = shell_event("toolu_1", &long());
+    assert_eq!(hook(home.path(), &["claude-code"], &event), "");
+    let log = log(home.path());
+    assert!(log.contains("it is not a regular file"), "{log}");
+    let mut run = command(&["run", "--", "echo", "hello"]);
+    let ran = run_command(run.env("OFFCUT_HOME", home.path()), "");
+    assert_eq!((ran.code, &*ran.out), (0, "hello\n"), "{ran:?}");
+    assert!(ran.err.contains("it is not a regular file"), "{ran:?}");
+    let ran = run_command(&mut command(&["config", "check", text(&settings)]), "");
+    assert_eq!(ran.code, 2, "{ran:?}");
+}

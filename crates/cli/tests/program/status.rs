@@ -262,7 +262,7 @@ fn the_server_of_a_wrapped_agent_is_found_while_it_runs() {
 fn a_wrapped_agent_ends_with_its_wrapper() {
     let user = User::new();
     let claude = user.path("claude");
-    let script = "#!/bin/sh\ntrap 'exit 7' TERM\nkill -TERM $PPID\nsleep 60 & wait\n";
+    let script = "#!/bin/sh\ntrap 'exit 7' TERM\nkill -TERM $PPID\nsleep 60 >&- 2>&- & wait\n";
     fs::write(&claude, script).unwrap();
     fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
     let mut wrap = command(&["wrap", "claude"]);
@@ -365,4 +365,32 @@ fn a_pipe_in_place_of_the_journal_stops_nothing() {
     assert_eq!(times.count(), 1, "{said}");
     assert!(said.contains("it is not a regular file"), "{said}");
     assert!(user.run(&["gain"]).err.contains("it is not a regular file"));
+}
+
+#[test]
+fn a_pipe_among_the_files_of_servers_is_passed_over() {
+    let user = User::new();
+    fs::create_dir(user.path("servers")).unwrap();
+    let pipe = user.path("servers/1-1");
+    let made = std::process::Command::new("mkfifo").arg(pipe).status();
+    assert!(made.unwrap().success());
+    let shown = user.run(&["status"]);
+    assert!(
+        shown.err.contains("no server of this user runs"),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn a_wrong_base_url_is_blamed_on_the_agents_settings() {
+    let user = User::new();
+    let settings = r#"{"env": {"ANTHROPIC_BASE_URL": null}}"#;
+    fs::write(user.path("settings.json"), settings).unwrap();
+    let mut wrap = command(&["wrap", "claude-code"]);
+    wrap.env("OFFCUT_HOME", user.0.path())
+        .env("CLAUDE_CONFIG_DIR", user.0.path());
+    let ran = run_command(&mut wrap, "");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    let problem = "the agent's own `ANTHROPIC_BASE_URL` for anthropic: this is not a URL";
+    assert!(ran.err.contains(problem), "{ran:?}");
 }

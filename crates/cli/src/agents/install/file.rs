@@ -5,6 +5,8 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use offcut::config::read_file;
+
 use super::error::InstallError;
 
 /// A byte order mark.
@@ -39,13 +41,12 @@ impl AgentFile {
             }
             Err(_) => path.to_owned(),
         };
-        let bytes = match fs::metadata(&target) {
-            // Others may have no end, or wait for a writer.
-            Ok(found) if !found.is_file() => {
-                return Err(InstallError::new(path, "it is not a regular file"));
-            }
-            Ok(_) => Some(fs::read(&target).map_err(unreadable)?),
+        let bytes = match read_file(&target) {
+            Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Err(InstallError::new(path, error.to_string()));
+            }
             Err(error) => return Err(unreadable(error)),
         };
         Ok(Self {
@@ -144,7 +145,7 @@ impl AgentFile {
 
     /// Refuses if somebody has changed the file after it was read.
     fn expect_unchanged(&self) -> Result<(), InstallError> {
-        let now = fs::read(&self.target).ok();
+        let now = read_file(&self.target).ok();
         if now == self.bytes {
             return Ok(());
         }

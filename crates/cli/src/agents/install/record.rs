@@ -1,8 +1,8 @@
 //! A record of each changed file, by which the change is taken back.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use offcut::config::read_file;
 use serde::{Deserialize, Serialize};
 
 use super::error::InstallError;
@@ -48,7 +48,7 @@ impl StoredRecord {
     pub(crate) fn original(&self) -> Result<Option<Vec<u8>>, InstallError> {
         let backup = backup(&self.json);
         let read = || {
-            fs::read(&backup)
+            read_file(&backup)
                 .map_err(|error| InstallError::because(&backup, "it can't be read", error))
         };
         self.record.had_file.then(read).transpose()

@@ -5,23 +5,16 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use crate::agents::Agent;
 use crate::agents::endpoints::{endpoints, setting};
-use rustix::process::Signal;
-#[cfg(unix)]
-use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
-use tokio::runtime::Runtime;
-#[cfg(unix)]
-use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::serve::{listener, server};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::gateway::{Gateway, GatewayError, ServeSettings};
-use crate::ignored::Ignored;
 use crate::serving::{Running, prepared};
 use crate::{args, child};
 
@@ -88,51 +81,32 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         }
     });
     let lead = lead(agent, &url, store.as_deref(), &versions);
-    let mut command = Command::new(lead.program);
     let extension = lead.extension.as_deref().map(extension).transpose()?;
+    let mut words = vec![lead.program.into()];
     if let Some(file) = &extension {
-        command.arg("--extension").arg(file.path());
+        words.extend(["--extension".into(), file.path().into()]);
     }
-    command.args(&lead.arguments).args(own).envs(lead.variables);
-    // Signals from the terminal reach the agent too, which decides about them. A handler would be the end
-    // of ignoring them for both.
-    if !Ignored::now().contains(Signal::INT) {
-        runtime.spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
-    }
-    #[cfg(unix)]
-    let ends = ends(&runtime);
-    let advice = "install the agent, and put its program on the PATH";
-    let mut running = command
-        .spawn()
-        .map_err(|error| child::not_started(lead.program.as_ref(), &error, advice))?;
-    #[cfg(unix)]
-    #[cfg(unix)]
-    for (mut signals, passed) in ends {
-        let agent = Pid::from_child(&running);
-        runtime.spawn(async move {
-            while signals.recv().await.is_some() {
-                let _ = kill_process(agent, passed);
-            }
+    words.extend(lead.arguments);
+    words.extend(own.iter().cloned());
+    runtime.block_on(async {
+        // Signals end the agent, whose end is this program's.
+        let mut signals = child::listen().or_fail("signals can't be received")?;
+        let started = child::start(&words, |mut command| {
+            command.envs(lead.variables.iter().cloned());
+            Ok(command.into())
         });
-    }
-    let status = running.wait().or_fail("the agent can't be waited for")?;
-    Ok(ExitCode::from(child::exit_code(status)))
-}
-
-/// Signals to end, which no longer end this program: the agent's end does.
-#[cfg(unix)]
-fn ends(runtime: &Runtime) -> Vec<(SignalStream, Signal)> {
-    let _inside = runtime.enter();
-    let ignored = Ignored::now();
-    let ends = [
-        (SignalKind::terminate(), Signal::TERM),
-        (SignalKind::hangup(), Signal::HUP),
-    ];
-    let ends = ends.into_iter().filter_map(|(kind, passed)| {
-        let is_ignored = ignored.contains(passed);
-        (!is_ignored).then(|| Some((signal(kind).ok()?, passed)))?
-    });
-    ends.collect()
+        let advice = "install the agent, and put its program on the PATH";
+        let mut running = started.map_err(|error| child::not_started(&words[0], &error, advice))?;
+        loop {
+            tokio::select! {
+                status = running.wait() => {
+                    let status = status.or_fail("the agent can't be waited for")?;
+                    return Ok(ExitCode::from(child::exit_code(status)));
+                }
+                Some(signal) = signals.recv() => child::pass_on(&running, signal),
+            }
+        }
+    })
 }
 
 /// Writes an extension for pi into a file that goes once it is dropped.

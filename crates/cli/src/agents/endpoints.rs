@@ -39,7 +39,7 @@ pub fn endpoints(agent: Agent, folder: &Path, arguments: &[String]) -> Result<En
 }
 
 /// The setting or variable in which `agent` has a base URL.
-pub(crate) fn setting(agent: Agent) -> &'static str {
+pub fn setting(agent: Agent) -> &'static str {
     match agent {
         Agent::ClaudeCode => "ANTHROPIC_BASE_URL",
         Agent::Codex => "openai_base_url",

@@ -39,7 +39,7 @@ pub fn endpoints(agent: Agent, folder: &Path, arguments: &[String]) -> Result<En
 }
 
 /// The setting or variable in which `agent` has a base URL.
-pub(crate) fn setting(agent: Agent) -> &'static str {
+pub fn setting(agent: Agent) -> &'static str {
     match agent {
         Agent::ClaudeCode => "ANTHROPIC_BASE_URL",
         Agent::Codex => "openai_base_url",
@@ -207,7 +207,7 @@ fn codex(
             "OPENAI_BASE_URL is set, which only old versions of the agent read: unset it, and set `openai_base_url` in its config.toml if it is meant".to_owned(),
         ),
         None if !is_key && !has_key => Err(
-            "the agent logs in otherwise than by an API key, which its provider's base URL refuses: run `codex login --with-api-key`, or use the agent's hooks (`offcut install codex`)".to_owned(),
+            "the agent logs in otherwise than by an API key, as its auth.json says, and api.openai.com refuses that: run `codex login --with-api-key`, or use the agent's hooks (`offcut install codex`)".to_owned(),
         ),
         None => Ok(Endpoints::new()),
     }

@@ -1,6 +1,6 @@
 //! One request on its way to its provider, and the reply on its way back.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -216,6 +216,13 @@ impl Service {
             return own::refused(
                 StatusCode::MISDIRECTED_REQUEST,
                 "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
+            );
+        }
+        if self.settings.listen.ip().is_loopback() && !self.settings.expose && is_from_afar(headers)
+        {
+            return own::refused(
+                StatusCode::MISDIRECTED_REQUEST,
+                "a proxy passes on what other machines send: set `serve.expose = true`, which needs `serve.tenant_key`",
             );
         }
         // Whoever follows a link to the page sees no figures yet.
@@ -458,4 +465,16 @@ impl Service {
         self.passage.metrics.add(Metric::Reads, &[], 1);
         outcome
     }
+}
+
+/// Returns true if a proxy says that the client is on another machine.
+fn is_from_afar(headers: &HeaderMap) -> bool {
+    let addresses = ["x-forwarded-for", "x-real-ip"].map(|name| headers.get_all(name).iter());
+    let addresses = addresses.into_iter().flatten();
+    let mut addresses = addresses.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    addresses.any(|address| {
+        let address = str::from_utf8(address.trim_ascii()).ok();
+        let address = address.and_then(|address| address.parse::<IpAddr>().ok());
+        address.is_some_and(|address| !address.to_canonical().is_loopback())
+    })
 }

@@ -72,7 +72,7 @@ async fn it_is_no_open_proxy() {
 }
 
 #[tokio::test]
-async fn a_web_page_with_a_name_of_its_own_is_refused() {
+async fn a_web_page_with_a_name_of_its_own_and_a_proxys_client_are_refused() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| {
         settings.hosts = vec!["box.lan".to_owned()];
@@ -84,6 +84,16 @@ async fn a_web_page_with_a_name_of_its_own_is_refused() {
         ("localhost\r\nHost: evil.example", "400 Bad Request"),
         ("box.lan:8787", "200 OK"),
         ("[::1]:8787", "200 OK"),
+        // A proxy in front would make one tenant of all its clients.
+        (
+            "localhost\r\nX-Forwarded-For: ::1, 10.0.0.9",
+            "421 Misdirected Request",
+        ),
+        (
+            "localhost\r\nX-Real-IP: ::ffff:10.0.0.9",
+            "421 Misdirected Request",
+        ),
+        ("localhost\r\nX-Forwarded-For: 127.0.0.1, unknown", "200 OK"),
     ] {
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let answer = server.raw(request.as_bytes()).await.unwrap();

@@ -635,6 +635,24 @@ async fn a_store_that_is_down_is_not_asked_for_each_request() {
     assert_eq!(server.get("/healthz").await.text(), "ok\n");
 }
 
+#[tokio::test]
+async fn a_store_that_was_never_read_fails_no_request_with_nothing_to_replace() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let faulty = Arc::new(Faulty::new(Memory::new()));
+    faulty.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+    let store: Arc<dyn Backend> = faulty;
+    let server = Server::reducing(&provider.url, &store, |settings| {
+        settings.on_failure = OnFailure::Refuse;
+    })
+    .await;
+    let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &shell());
+    let hello = json!({"messages": [{"role": "user", "content": "hi"}]}).to_string();
+    for (body, outcome) in [(&hello, "unchanged"), (&body, "passed; reason=no-reader")] {
+        let answer = server.post(&path, &[], body).await;
+        assert_eq!(answer.header("x-offcut"), Some(outcome));
+    }
+}
+
 /// The store fails after the first result, so that a longer history is reduced in part.
 #[tokio::test]
 async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {

@@ -259,25 +259,33 @@ fn check<F: Format<Message = Value>>(
     side: Side,
 ) -> Result<(), Cause> {
     for (index, message) in messages.iter().enumerate() {
-        let mut others = WireFormat::ALL.into_iter();
-        if !has_tools(format, message)
-            && let Some(other) = others.find(|other| has_tools(other, message))
-        {
-            return Err(Cause::WrongItem {
-                side,
-                index,
-                found: match other {
-                    WireFormat::OpenAiChat => "a message of chat completions",
-                    WireFormat::Responses => "an item of OpenAI Responses",
-                    WireFormat::Anthropic => "a message of Anthropic",
-                    WireFormat::Gemini => "a content of Gemini",
-                    _ => "a message of another format",
-                },
-                wanted: "messages of the reducer's format, in files that of chat completions",
-            });
+        if has_tools(format, message) {
+            continue;
         }
+        let mut others = WireFormat::ALL.into_iter();
+        let found = match others.find(|other| has_tools(other, message)) {
+            Some(WireFormat::OpenAiChat) => "a message of chat completions",
+            Some(WireFormat::Responses) => "an item of OpenAI Responses",
+            Some(WireFormat::Anthropic) => "a message of Anthropic",
+            Some(WireFormat::Gemini) => "a content of Gemini",
+            Some(_) => "a message of another format",
+            None if is_of_langchain(message) => "a message of LangChain",
+            None => continue,
+        };
+        return Err(Cause::WrongItem {
+            side,
+            index,
+            found,
+            wanted: "messages of the reducer's format, in files that of chat completions",
+        });
     }
     Ok(())
+}
+
+/// Returns true for a call or a result of LangChain's, which have a type in place of a role.
+fn is_of_langchain(message: &Value) -> bool {
+    let has = |name| message.get(name).is_some();
+    !has("role") && has("type") && (has("tool_calls") || has("tool_call_id"))
 }
 
 fn has_tools<F: Format>(format: &F, message: &F::Message) -> bool {

@@ -211,6 +211,14 @@ fn s7_messages_of_other_formats_are_refused_by_name() {
             json!({"type": "function_call_output", "call_id": "a", "output": "r"}),
             "Responses",
         ),
+        (
+            json!({"type": "ai", "content": "", "tool_calls": [{"id": "a", "name": "f", "args": {}}]}),
+            "LangChain",
+        ),
+        (
+            json!({"type": "tool", "content": "r", "tool_call_id": "a"}),
+            "LangChain",
+        ),
     ] {
         let user = json!({"role": "user", "content": "go"});
         let refused = schema.state().apply(json!({"x": [user, message]}));

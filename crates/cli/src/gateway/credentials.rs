@@ -1,6 +1,6 @@
 //! The credentials of a request, and the providers that they are for.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 
 use crate::gateway::secret::spellings;
@@ -102,8 +102,13 @@ impl NamedCredential {
 /// in other headers.
 pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<NamedCredential> {
     let known = HEADERS.into_iter().flat_map(|name| {
-        let values = headers.get_all(name).iter();
-        values.map(move |value| NamedCredential::new(name, value.as_bytes()))
+        let values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        // Clients without a key may send its scheme alone, which names nobody.
+        let values = values.filter(|value| {
+            let mut schemes = ["", "basic", "bearer", "token"].iter();
+            !schemes.any(|scheme| value.trim_ascii().eq_ignore_ascii_case(scheme.as_bytes()))
+        });
+        values.map(move |value| NamedCredential::new(name, value))
     });
     let mut others = Vec::new();
     for (name, value) in headers {
@@ -173,7 +178,7 @@ fn by_form(word: &str) -> Option<Owner> {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderName;
 
     use super::*;
 
@@ -216,6 +221,7 @@ mod tests {
             // Nobody is named by what changes with every request.
             ("idempotency-key", "a", "pageToken=a&alt=sse&key", ""),
             ("cookie", "session=a", "", ""),
+            ("authorization", "Bearer ", "", ""),
             ("accept-language", "sk-SK,sk;q=0.9", "", ""),
             ("user-agent", "sk-tool", "", ""),
         ] {

@@ -74,6 +74,9 @@ fn has_words(text: &str) -> bool {
 /// Maximum length in bytes of the beginning of a reply that is examined.
 const LONGEST_ERROR: usize = 1024 * 1024;
 
+/// Time for the body of an error, which begins at once where the answer itself may take long.
+const ERROR_TIME: Duration = Duration::from_secs(30);
+
 /// Time for which the first events of a stream wait for the one that tells whether the request was taken.
 const OPENING_TIME: Duration = Duration::from_secs(2);
 
@@ -107,7 +110,7 @@ pub(crate) async fn examined(
     if is_refusal {
         let (parts, body) = reply.into_parts();
         let encoding = ContentEncoding::of(&parts.headers);
-        let (read, body) = begun(body, patience, |_| true).await;
+        let (read, body) = begun(body, patience.min(ERROR_TIME), |_| true).await;
         let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR));
         let is_too_long = parts.status == StatusCode::PAYLOAD_TOO_LARGE
             || text.is_some_and(|text| says_too_long(&text));

@@ -84,16 +84,13 @@ impl NamedCredential {
             "api-key" | "ocp-apim-subscription-key" => Some(Owner::Like("azure")),
             _ => None,
         };
-        let forms = words(&self.value, 0).into_iter();
-        let forms = forms.filter_map(|word| {
-            let is_other = OTHERS.iter().any(|begin| word.starts_with(begin));
-            match is_other {
-                true => Some(Owner::Like("others")),
-                false => by_form(&word),
-            }
+        let words = words(&self.value, 0).into_iter();
+        // Many gateways give their keys the form of OpenAI's old ones.
+        let words = words.filter(|word| by_name.is_none() || !is_vague(word));
+        let forms = words.filter_map(|word| match begins(&word, &OTHERS) {
+            true => Some(Owner::Like("others")),
+            false => by_form(&word),
         });
-        // Many gateways give their keys the form of OpenAI's, or of others'.
-        let forms = forms.filter(|form| by_name.is_none() || matches!(form, Owner::Only(_)));
         by_name.into_iter().chain(forms).collect()
     }
 }
@@ -163,13 +160,20 @@ fn words(value: &[u8], shortest: usize) -> Vec<String> {
     words
 }
 
+fn begins(word: &str, any: &[&str]) -> bool {
+    any.iter().any(|begin| word.starts_with(begin))
+}
+
+/// Returns true for a key that might be OpenAI's or anybody's.
+fn is_vague(word: &str) -> bool {
+    let sure = ["sk-admin-", "sk-ant-", "sk-or-", "sk-proj-", "sk-svcacct-"];
+    word.starts_with("sk-") && !begins(word, &sure)
+}
+
 fn by_form(word: &str) -> Option<Owner> {
     if word.starts_with("sk-ant-") {
         Some(Owner::Only("anthropic"))
-    } else if ["AIza", "AQ.", "ya29."]
-        .iter()
-        .any(|begin| word.starts_with(begin))
-    {
+    } else if begins(word, &["AIza", "AQ.", "ya29."]) {
         Some(Owner::Only("gemini"))
     } else {
         word.starts_with("sk-").then_some(Owner::Like("openai"))
@@ -253,6 +257,8 @@ mod tests {
             assert_eq!(owners("authorization", value), others, "{value}");
         }
         assert_eq!(owners("x-api-key", "sk-1"), [anthropic]);
+        let openai = Owner::Like("openai");
+        assert_eq!(owners("x-api-key", "sk-proj-1"), [anthropic, openai]);
         assert_eq!(owners("x-api-key", "AIza1"), [anthropic, gemini]);
         assert_eq!(owners("key", "k"), [gemini]);
     }

@@ -205,7 +205,7 @@ async fn m2_answers_out_of_order_find_their_calls() {
     // An answer to no request passes as it is.
     let stray = answer(&json!(1), &log());
     assert_eq!(ends.reply(&stray).await, stray);
-    // Few clients would read a message behind a byte-order mark.
+    // Few clients would read a message after a byte-order mark.
     let marked = ends.reply_line(&format!("\u{feff}{stray}")).await;
     assert_eq!(marked, stray.to_string());
 }

@@ -1,5 +1,5 @@
 //! The plain form of a text: what a person sees of it. Escape sequences are left out, a line that a
-//! program redrew is in its last state, and encoded data is named by its length.
+//! program redrew is in its last state, and encoded data is named by its length. Strings of JSON have such lines too.
 //!
 //! Line feeds stay where they are, so that lines keep their numbers.
 
@@ -60,14 +60,17 @@ struct NotPlain {
     /// An escape sequence, backspaces, NULs, or what may be data. In JSON, the line feeds inside data are escaped, and by
     /// some writers the slashes.
     tokens: Regex,
-    /// The ways in which programs begin to draw a line once more.
+    /// The ways in which programs begin to draw a line once more, and the least number of them. In JSON, fewer may be of a
+    /// pattern: `[^\r\n]`.
     redrawn: Regex,
+    least: usize,
 }
 
 static IN_TEXT: LazyLock<NotPlain> = LazyLock::new(|| {
     NotPlain::new(
         r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ`-~]|\x08+|\x00+|\x1b",
         r"\r|\x1b(?:8|\[(?:[01]?G|2K|[0-9]{2,}D|u))",
+        1,
     )
 });
 
@@ -76,15 +79,17 @@ static IN_JSON: LazyLock<NotPlain> = LazyLock::new(|| {
     NotPlain::new(
         r"\\\\|\\u001[bB](?:\[[0-?]*[@-~]|\][^\\\x22]*(?:\\u0007|\\u001[bB]\\\\)|\([0-9A-Z]|[78=>])?",
         r"\\\\|\\r|\\u001[bB](?:8|\[(?:[01]?G|2K|[0-9]{2,}D|u))",
+        4,
     )
 });
 
 impl NotPlain {
-    fn new(control: &str, redrawn: &str) -> Self {
+    fn new(control: &str, redrawn: &str, least: usize) -> Self {
         let data = r"(?:[A-Za-z0-9+/_-]|\\[rn/]){56,}=*";
         Self {
             tokens: pattern(&format!("{control}|{data}")),
             redrawn: pattern(redrawn),
+            least,
         }
     }
 }
@@ -96,7 +101,7 @@ pub(crate) struct PlainText {
     open: String,
     /// True if the part of it that is passed on is of JSON.
     is_json: bool,
-    /// Length of the last line if it was one word, and the number of such lines before it.
+    /// Length of the last line if that was one word, and the number of such lines before it.
     columns: (usize, usize),
 }
 
@@ -284,7 +289,7 @@ fn states(line: &str, not_plain: &NotPlain) -> (Vec<Range<usize>>, Range<usize>)
     let signs = not_plain.redrawn.find_iter(line);
     let signs = signs.filter(|sign| sign.as_str() != r"\\");
     let redrawn: Vec<(usize, usize)> = signs.map(|sign| (sign.start(), sign.end())).collect();
-    if redrawn.is_empty() || are_lines(line, &redrawn) {
+    if redrawn.len() < not_plain.least || are_lines(line, &redrawn) {
         return (Vec::new(), whole);
     }
     let (mut failed, mut last): (Vec<Range<usize>>, _) = (Vec::new(), None);
@@ -453,8 +458,8 @@ mod tests {
             ("1\rERROR 1\rERROR 2\r3", "ERROR 2 3"),
             ("one\x1b[80Dtwo\x1b[utwo\x1b8three", "three"),
             (
-                r#" "a": "\r1 \r2\r\n3\r\n", "b": "C:\\run\r4 error: no\r5""#,
-                r#" "a": "2\r\n3\r\n", "b": "4 error: no 5""#,
+                r#" "a": "\r1 \r2\r3\r4\r\n5\r\n", "b": "C:\\run\r4 error: no\r5\r6\r7", "c": "[^\r\n\r]""#,
+                r#" "a": "4\r\n5\r\n", "b": "4 error: no 7", "c": "[^\r\n\r]""#,
             ),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
@@ -504,7 +509,7 @@ mod tests {
         for other in [
             "0a1".repeat(42),
             format!("{}\n{}\n", "0a1".repeat(20), "0a1".repeat(30)).repeat(9),
-            format!("/home/Jane/projects/part2/src/and/so/on/and/so/forth/it/goes\n").repeat(20),
+            "/home/Jane/projects/part2/src/and/so/on/and/so/forth/it/goes\n".repeat(20),
             "=".repeat(200),
             "/home/Jane/projects/part2/src".repeat(9),
             "a-title-of-2-Words-and-more-".repeat(9),

@@ -28,6 +28,12 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r"overflowed its stack|I/O error|[Mm]erge (?:conflict|failed)|no space left|probe failed|authentication required|SSL certificate problem|x509: |i/o timeout",
         r"deadline exceeded|[Tt]oo many open files|EADDRINUSE|[Aa]ddress already in use|[Qq]uota exceeded|[Rr]ate limit exceeded|Access is denied|cannot find the (?:file|path)",
         r"is not recognized as|: not found$|Unknown command",
+        r"^(?:Failed to [a-z]|Unhandled [Ee]xception|Timed out |Command failed|(?:Compilation|Configure|Authentication|Tests?) failed|Segfault|Killed process |Stack trace:|Syntax error|Found [1-9][0-9]* errors?(?-u:\b)|HTTP/[0-9.]+ [45][0-9]{2}(?-u:\b))",
+        r"Command failed with|exited with (?:code|status) [1-9]|exit status [1-9]|Access denied for|Assertion [`'‘].*failed",
+        r"(?-u:\b)[1-9][0-9]* (?:tests? failed|errors? generated)|undefined symbol: |cannot open shared object|unresolved external symbol|BUG: (?:kernel|unable)",
+        r"(?:^|[:(] ?|connect )(?:ETIMEDOUT|ECONNREFUSED|ENOTFOUND|401 Unauthorized|403 Forbidden)(?-u:\b)",
+        // Of the C library, at the end of a line.
+        r"(?:Operation not permitted|[Rr]ead-only file system|Device or resource busy|Invalid argument|Input/output error|Broken pipe|No route to host|[Nn]etwork is unreachable|Name or service not known)\.?$",
         // In the languages that programs are translated to most; the last two lines are of the C library and of shells.
         r"(?:Fehler|FEHLER|[Ee]rreur|ERREUR|[Ee]rrore|ERRORE|[Ee]rro|ERRO|[Оо]шибка|ОШИБКА|错误|錯誤|エラー|오류) ?[:：]|erreur [A-Z]+[0-9]",
         r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",

@@ -75,21 +75,28 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     let places: HashSet<usize> = (0..units.len())
         .filter(|at| has(at, is_about_place))
         .collect();
-    let are_reports = places.len() as u64 * PLACES as u64 <= templates.lines;
-    let odd: HashSet<Place> = templates.odd().map(|unit| unit.place).collect();
+    let are_reports = places.len() as u64 * PLACES as u64 <= templates.of_words.lines;
+    let odd = templates.odd().map(|(unit, count)| (unit.place, count));
+    let odd: HashMap<Place, u64> = odd.collect();
+    let is_odd = |at: &usize, most: u64| {
+        odd.get(&units[*at].place)
+            .is_some_and(|count| *count <= most)
+    };
     // The ways in which a line is known to report a failure, the surest first.
-    let signs: [&dyn Fn(&usize) -> bool; 4] = [
+    const TOLD: usize = 3;
+    let signs: [&dyn Fn(&usize) -> bool; 5] = [
         &|at| has(at, is_fatal),
         &|at| has(at, is_failure),
         &|at| are_reports && places.contains(at),
-        &|at| odd.contains(&units[*at].place),
+        &|at| is_odd(at, ODD),
+        &|at| is_odd(at, u64::MAX),
     ];
     let sign = |at: usize| Some((signs.iter().position(|is| is(&at))?, at));
     let mut failing: Vec<(usize, usize)> = (0..units.len()).filter_map(sign).collect();
     failing.sort_unstable();
     let mut distinct = HashSet::new();
     failing.retain(|(_, at)| distinct.insert(without_digits(units[*at].text)));
-    let told = failing.partition_point(|(sign, _)| *sign < signs.len() - 1);
+    let told = failing.partition_point(|(sign, _)| *sign < TOLD);
     if told > MAX_FAILURES {
         failing.drain(MAX_FAILURES - LAST..told - LAST);
     }
@@ -99,18 +106,29 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
 
 /// Maximum number of templates of a text in which lines can be odd.
 const MAX_TEMPLATES: usize = 256;
-/// Number of lines from which on a template is common, and up to which it is odd.
+/// Number of lines from which on a template is common, and up to which it is odd. It is odd too up to one line in
+/// [`RARE`], if almost all lines are of more frequent ones.
 const COMMON: u64 = 10;
 const ODD: u64 = 2;
-/// Minimum length in bytes of an odd line: `failures:` tells less than what stands below it.
+const RARE: u64 = 64;
+/// Minimum length in bytes of an odd line with a colon at its end: `failures:` tells less than what stands below it.
 const MIN_ODD: usize = 12;
 /// A text is repetitive if it has this many lines, and all but one in [`OTHERS`] are of common templates.
 const MIN_LINES: u64 = 40;
 const OTHERS: u64 = 20;
+/// Words before a status.
+const STATUS: [&str; 6] = ["status", "code", "exit", "exited", "rc", "returned"];
 
-/// The templates of a text's lines: what is left of them without numbers, names and paths.
+/// The templates of a text's lines: what is left of them without numbers, names and paths, and what is left without digits
+/// alone. Names that vary leave too many of these to tell anything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
+    of_words: LinesOfTemplates,
+    of_letters: LinesOfTemplates,
+}
+
+#[derive(Clone, Debug, Default)]
+struct LinesOfTemplates {
     /// Number of lines of each, for the first [`MAX_TEMPLATES`].
     counts: HashMap<u64, u64>,
     lines: u64,
@@ -126,9 +144,30 @@ impl Templates {
         if unit.place.byte == 0 && !unit.place.ends_line && lines.clone().nth(1).is_some() {
             lines.next();
         }
-        lines.for_each(|line| self.count(template(line), unit));
+        for line in lines {
+            self.of_words.count(template(line), unit);
+            self.of_letters.count(template_of_letters(line), unit);
+        }
     }
 
+    /// Appends those of another text, which comes after `lines` lines.
+    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
+        self.of_words.append(&other.of_words, lines);
+        self.of_letters.append(&other.of_letters, lines);
+    }
+
+    /// Returns true if almost all lines are of common templates.
+    pub(crate) fn is_repetitive(&self) -> bool {
+        self.of_words.is_repetitive()
+    }
+
+    /// The lines of odd templates in a text that is repetitive, each with the number of lines of its template.
+    pub(crate) fn odd(&self) -> impl Iterator<Item = (Unit<'_>, u64)> {
+        self.of_words.odd().chain(self.of_letters.odd())
+    }
+}
+
+impl LinesOfTemplates {
     fn count(&mut self, template: u64, line: Unit<'_>) {
         self.lines += 1;
         if self.counts.len() < MAX_TEMPLATES || self.counts.contains_key(&template) {
@@ -140,8 +179,7 @@ impl Templates {
         }
     }
 
-    /// Appends those of another text, which comes after `lines` lines.
-    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
+    fn append(&mut self, other: &Self, lines: u64) {
         self.lines += other.lines - other.few.len() as u64;
         for (template, text, place) in &other.few {
             let place = *place;
@@ -154,21 +192,25 @@ impl Templates {
         }
     }
 
-    /// Returns true if almost all lines are of common templates.
-    pub(crate) fn is_repetitive(&self) -> bool {
-        let common = self.counts.values().filter(|count| **count >= COMMON);
-        self.lines >= MIN_LINES && (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
+    fn is_repetitive(&self) -> bool {
+        self.lines >= MIN_LINES && self.are_most(COMMON)
     }
 
-    /// The lines of odd templates in a text that is repetitive.
-    pub(crate) fn odd(&self) -> impl Iterator<Item = Unit<'_>> {
+    /// Returns true if almost all lines are of templates of so many.
+    fn are_most(&self, many: u64) -> bool {
+        let common = self.counts.values().filter(|count| **count >= many);
+        (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
+    }
+
+    fn odd(&self) -> impl Iterator<Item = (Unit<'_>, u64)> {
+        let rare = Some(self.lines / RARE).filter(|rare| self.are_most(rare + 1));
+        let most = rare.unwrap_or(ODD).max(ODD);
         let is_repetitive = self.is_repetitive();
-        let few = self.few.iter().filter(move |(template, text, _)| {
-            is_repetitive && self.counts[template] <= ODD && text.trim().len() >= MIN_ODD
-        });
-        few.map(|(_, text, place)| Unit {
-            text,
-            place: *place,
+        let few = self.few.iter().filter(move |_| is_repetitive);
+        few.filter_map(move |(template, text, place)| {
+            let (count, line, place) = (self.counts[template], text.trim(), *place);
+            let is_odd = count <= most && (line.len() >= MIN_ODD || !line.ends_with(':'));
+            is_odd.then_some((Unit { text, place }, count))
         })
     }
 }
@@ -185,6 +227,32 @@ pub(crate) fn template(line: &str) -> u64 {
         hash = HASHER.hash_one((hash, is_fixed.then_some(word)));
     }
     hash
+}
+
+/// Hash of a line without its digits, but for the first of a status: `exited 1` is not `exited 0`.
+fn template_of_letters(line: &str) -> u64 {
+    /// The numbers of the hash FNV-1a, which takes single bytes.
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let (mut hash, mut start, mut is_status) = (BASIS, 0, false);
+    for (at, byte) in line.bytes().enumerate() {
+        let begins = at == start;
+        if matches!(byte, b' ' | b'\t' | b'=' | b':' | b'"' | b',') {
+            let word = &line[std::mem::replace(&mut start, at + 1)..at];
+            if word.is_empty() {
+                continue;
+            }
+            is_status = is_before_status(word);
+        }
+        if !byte.is_ascii_digit() || begins && is_status {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+        }
+    }
+    hash
+}
+
+fn is_before_status(word: &str) -> bool {
+    STATUS.iter().any(|status| word.ends_with(status)) || word.starts_with("HTTP/")
 }
 
 #[cfg(test)]
@@ -251,6 +319,28 @@ mod tests {
             "bash: make: Kommando nicht gefunden.",
             "cp: write error: No space left on device",
             " ! [rejected]        main -> main (fetch first)",
+            "Failed to load the payment module",
+            "Unhandled exception. System.NullReferenceException",
+            "Timed out waiting for the lock",
+            "ELIFECYCLE  Command failed with exit code 1.",
+            "pay exited with code 1",
+            "exit status 2",
+            "Access denied for user 'pay'",
+            "rm: Operation not permitted",
+            "Failed to compile.",
+            "pay: pay.c:3: Assertion `rate' failed.",
+            "Test failed: rounds half up",
+            "1 test failed",
+            "3 errors generated.",
+            "pay: undefined symbol: rate",
+            "libpay.so: cannot open shared object file",
+            "unresolved external symbol rate",
+            "Segfault at 0",
+            "BUG: kernel NULL pointer dereference",
+            "connect ETIMEDOUT 10.0.0.1:443",
+            "Network is unreachable",
+            "401 Unauthorized",
+            "HTTP/1.1 502 Bad Gateway",
         ] {
             assert!(is_failure(line), "{line}");
         }
@@ -260,6 +350,13 @@ mod tests {
             "0 errors",
             "it failed to matter",
             "const MAX_FAILURES: usize = 8;",
+            "    raise Retry('Failed to load')",
+            "no tests failed",
+            "0 errors generated",
+            "error handling",
+            "it exited with code 0",
+            "if (error.code === 'ETIMEDOUT') {",
+            "\"GET /pay HTTP/1.1\" 502",
             "2 × 3",
         ] {
             assert!(!is_failure(line), "{line}");
@@ -307,6 +404,31 @@ mod tests {
             found(&log.replace("ERROR at", "errors at")),
             ["disk is full", "errors at last"]
         );
+        let among = |line: &str, odd: &[&str]| -> String {
+            let line = |n: usize| match odd.get(n / 20).filter(|_| n % 20 == 7) {
+                Some(odd) => format!("{odd}\n"),
+                None => line.replace('N', &n.to_string()) + "\n",
+            };
+            (0..700).map(line).collect()
+        };
+        let declined = ["7: declined", "8: declined", "9: declined", "10: declined"];
+        for (line, odd) in [
+            ("step N done in N", &declined[..]),
+            ("id=N status=ok ms=N", &["id=7 status=failed ms=3"]),
+            ("GET /pay/N HTTP/1.1 200 N", &["GET /pay/7 HTTP/1.1 502 3"]),
+            ("task_N_done", &["task_7_failed"]),
+            ("N,done,N", &["7,failed,3"]),
+            ("cmd N exited 0", &["cmd 7 exited 1"]),
+            ("ok", &["killed"]),
+            ("第N步 完成", &["失败"]),
+        ] {
+            assert_eq!(found(&among(line, odd)), odd[..1], "{line}");
+        }
+        let names = |n: usize| char::from(b'a' + (n % 26) as u8);
+        let varied: String = (0..700)
+            .map(|n| format!("{}{}/{n} is read\n", names(n), names(n / 26)))
+            .collect();
+        assert_eq!(found(&(varied + "failures:\n")), [""; 0]);
         let varied: String = (1..100)
             .map(|n| format!("{} said\n", char::from(b'A' + n % 60)))
             .collect();

@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::{FixedState, RandomState};
 
 use crate::preview::choice::{Preview, choose};
-use crate::preview::excerpt::Length;
+use crate::preview::excerpt::{Excerpt, Length};
 use crate::preview::failures::{Templates, failing, may_be_failure};
 use crate::preview::found::worth;
 use crate::preview::head_tail::HeadTailSketch;
@@ -107,13 +107,23 @@ impl KeptLines {
                 return chosen.render(length);
             }
         }
+        let is_little = ends.bytes() > budget as u64 && self.units.bytes() < budget;
+        if is_little && matches!(self.wanted, Preview::Lines | Preview::Mixed) {
+            // Most of it are blank lines.
+            let (units, names) = (all.clone(), Vec::new());
+            let shown = Excerpt { units, names }.render(length);
+            if shown.len() <= budget && !all.is_empty() {
+                return shown;
+            }
+        }
         let failing = failing(&all, &self.templates).into_iter();
         ends.show(budget, failing.map(|at| all[at]))
     }
 
     /// The kept units and the odd lines, in text order.
     fn all(&self) -> Vec<Unit<'_>> {
-        let mut all: Vec<Unit<'_>> = self.units.iter().chain(self.templates.odd()).collect();
+        let odd = self.templates.odd().map(|(unit, _)| unit);
+        let mut all: Vec<Unit<'_>> = self.units.iter().chain(odd).collect();
         // Mostly in order.
         all.sort_by_key(|unit| unit.place);
         all.dedup_by_key(|unit| unit.place);

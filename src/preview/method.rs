@@ -268,6 +268,7 @@ mod tests {
             (0..100).map(one).collect()
         };
         for failing in [
+            "\u{1b}[31mFAILED\u{1b}[0m tests/t.py::refund",
             "tax.c:88:5: error: 'rate' undeclared (first use in this function)",
             "pay.go:12:5: undefined: refund",
             "disk is full",
@@ -278,10 +279,21 @@ mod tests {
                 let shown = preview.show(&text.to_string(), 2_000);
                 // Head and tail have room for what is told by words or a place.
                 let is_odd = preview == Preview::HeadTail && failing == "disk is full";
-                assert!(is_odd || shown.contains(failing), "{preview:?}: {shown}");
+                let plain = plain(failing);
+                assert!(is_odd || shown.contains(&*plain), "{preview:?}: {shown}");
                 assert!(holds_only(&shown, &text.to_string()));
             }
         }
+    }
+
+    #[test]
+    fn a_line_between_blank_ones_is_all_that_is_shown() {
+        let blank = "\n".repeat(2_000);
+        let text = format!("{blank}the bank said no\n{blank}");
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 900), @"
+        2001|the bank said no
+        [… 4000 B …]
+        ");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The plain form of a text: what a person sees of it. Escape sequences are left out, a line that a
-//! program redrew is in its last state, and encoded data is named by its length.
+//! program redrew is in its last state, and encoded data is named by its length. Strings of JSON have such lines too.
 //!
 //! Line feeds stay where they are, so that lines keep their numbers.
 
@@ -18,8 +18,18 @@ const MAX_OPEN: usize = 128 * 1024;
 /// Minimum length in bytes of data in base64, and of such data that has its line for itself.
 const MIN_BASE64: usize = 100;
 const MIN_LINE_OF_BASE64: usize = 60;
-/// Minimum length in digits of hexadecimal data. Digests have up to 128.
+/// Minimum length in digits of hexadecimal data, and of other data with letters of one case. Digests have up to 128.
 const MIN_HEX: usize = 129;
+/// Minimum length of data in base64 that does not look random: no path is so long.
+const MIN_LONG: usize = 4096;
+/// Minimum length of data in a line after this many others, all of one word of the same length.
+const MIN_COLUMNS: usize = 56;
+const COLUMNS: usize = 8;
+/// Returns in a text are ends of lines if it has so many, and one in so many of its lines is shorter than the one before.
+const MIN_RETURNS: usize = 8;
+const RETURNS: usize = 4;
+/// Signs around data in a line of source code.
+const AROUND: [char; 6] = [' ', '\t', '"', '\'', ',', ';'];
 /// One in so many characters of data is of another class than the one before it. In words it is one in
 /// five and fewer, in random data two in three.
 const CHANGES: usize = 4;
@@ -33,24 +43,66 @@ pub(crate) struct Piece<'t> {
 }
 
 /// Something that is not plain.
-static NOT_PLAIN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"[\x00\x08\x1b]|\r[^\n]|(?:[A-Za-z0-9+/_-]|\\/){60}"));
-
-/// An escape sequence, backspaces, NUL, or what may be data. In JSON, the line feeds inside data are
-/// escaped, and by some writers the slashes.
-static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
-    let control = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ`-~]|\x08+|[\x00\x1b]";
-    pattern(&format!(r"{control}|(?:[A-Za-z0-9+/_-]|\\[rn/]){{60,}}=*"))
+static NOT_PLAIN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"[\x00\x08\x1b]|\r[^\n]|(?:[A-Za-z0-9+/_-]|\\/){56}|\\u001[bB]|\\r(?:[^\\\x22]|\\[^n])",
+    )
 });
 
-/// The ways in which programs begin to draw a line once more.
-static REDRAWN: LazyLock<Regex> = LazyLock::new(|| pattern(r"\r|\x1b\[(?:[01]?G|2K)"));
+/// The beginning of a line of JSON.
+static JSON: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[ \t\[{]*\x22[^\x22\\]*\x22[ \t]*:"));
+
+/// An escaped sign in a string of JSON, or an end of the string.
+static ENDS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\\.|\x22"));
+
+/// The signs in a line that are not plain.
+struct NotPlain {
+    /// An escape sequence, backspaces, NULs, or what may be data. In JSON, the line feeds inside data are escaped, and by
+    /// some writers the slashes.
+    tokens: Regex,
+    /// The ways in which programs begin to draw a line once more, and the least number of them. In JSON, fewer may be of a
+    /// pattern: `[^\r\n]`.
+    redrawn: Regex,
+    least: usize,
+}
+
+static IN_TEXT: LazyLock<NotPlain> = LazyLock::new(|| {
+    NotPlain::new(
+        r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ`-~]|\x08+|\x00+|\x1b",
+        r"\r|\x1b(?:8|\[(?:[01]?G|2K|[0-9]{2,}D|u))",
+        1,
+    )
+});
+
+/// The same in strings of JSON, where they are escaped. A backslash that is escaped itself begins none.
+static IN_JSON: LazyLock<NotPlain> = LazyLock::new(|| {
+    NotPlain::new(
+        r"\\\\|\\u001[bB](?:\[[0-?]*[@-~]|\][^\\\x22]*(?:\\u0007|\\u001[bB]\\\\)|\([0-9A-Z]|[78=>])?",
+        r"\\\\|\\r|\\u001[bB](?:8|\[(?:[01]?G|2K|[0-9]{2,}D|u))",
+        4,
+    )
+});
+
+impl NotPlain {
+    fn new(control: &str, redrawn: &str, least: usize) -> Self {
+        let data = r"(?:[A-Za-z0-9+/_-]|\\[rn/]){56,}=*";
+        Self {
+            tokens: pattern(&format!("{control}|{data}")),
+            redrawn: pattern(redrawn),
+            least,
+        }
+    }
+}
 
 /// Makes a text plain as it arrives, whatever the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlainText {
     /// The part of the current line that is not passed on yet.
     open: String,
+    /// True if the part of it that is passed on is of JSON.
+    is_json: bool,
+    /// Length of the last line if that was one word, and the number of such lines before it.
+    columns: (usize, usize),
 }
 
 impl PlainText {
@@ -66,6 +118,9 @@ impl PlainText {
         let is_short = |line: &str| line.len() < MAX_OPEN;
         let are_short = is_short(lines) || lines.split('\n').all(is_short);
         if are_short && !NOT_PLAIN.is_match(lines) {
+            if !lines.is_empty() {
+                (self.is_json, self.columns) = (false, (0, 0));
+            }
             verbatim(lines, see);
         } else {
             for line in lines.split_inclusive('\n') {
@@ -77,7 +132,8 @@ impl PlainText {
 
     /// Ends the text, or its line before a line feed.
     pub(crate) fn end(&mut self, see: &mut impl FnMut(Piece<'_>)) {
-        pass_line(&std::mem::take(&mut self.open), see);
+        let line = std::mem::take(&mut self.open);
+        self.pass_line(&line, see);
     }
 
     /// Appends a part of a line, or the rest of it with its line feed.
@@ -89,7 +145,7 @@ impl PlainText {
             part = rest;
         }
         if part.ends_with('\n') && self.open.is_empty() {
-            pass_line(part, see);
+            self.pass_line(part, see);
         } else {
             self.open.push_str(part);
             if part.ends_with('\n') {
@@ -97,46 +153,107 @@ impl PlainText {
             }
         }
     }
+
+    /// Passes on a line: its last state, after earlier ones that report failures. In JSON, the lines in strings have states.
+    fn pass_line(&mut self, line: &str, see: &mut impl FnMut(Piece<'_>)) {
+        let body = line.strip_suffix('\n').unwrap_or(line);
+        let body = body.strip_suffix('\r').unwrap_or(body);
+        // JSON itself has no such signs, only its strings have, escaped.
+        let is_drawn = memchr::memchr2(b'\r', 0x1b, body.as_bytes()).is_some();
+        let is_json = !is_drawn && (self.is_json || JSON.is_match(body));
+        self.is_json = is_json && !line.ends_with('\n');
+        let not_plain: &NotPlain = if is_json { &IN_JSON } else { &IN_TEXT };
+        let is_column = self.is_column(body.trim_matches(AROUND).trim_end_matches('='));
+        let pass = |text: &str, see: &mut _| pass(text, not_plain, is_column, see);
+        let mut done = 0;
+        let is_redrawn = not_plain.redrawn.is_match(body);
+        for part in is_redrawn
+            .then(|| parts(body, is_json))
+            .into_iter()
+            .flatten()
+        {
+            let text = &body[part.clone()];
+            let (failed, last) = states(text, not_plain);
+            if last.len() == text.len() {
+                continue;
+            }
+            pass(&body[done..part.start], see);
+            done = part.end;
+            let mut from = 0;
+            for state in failed {
+                hidden(state.start - from, see);
+                // The blank stands for the return, which is there.
+                from = state.end + 1;
+                pass(&text[state], see);
+                see(Piece {
+                    text: " ",
+                    bytes: 1,
+                });
+            }
+            hidden(last.start - from, see);
+            pass(&text[last.clone()], see);
+            hidden(text.len() - last.end, see);
+        }
+        pass(&body[done..], see);
+        verbatim(&line[body.len()..], see);
+    }
+
+    /// Returns true if a line that is this word comes after some that are words of the same length.
+    fn is_column(&mut self, word: &str) -> bool {
+        let is_of_data =
+            |byte| matches!(byte, b'+' | b'/' | b'_' | b'-') || byte.is_ascii_alphanumeric();
+        let length = Some(word.len())
+            .filter(|length| *length >= MIN_COLUMNS && word.bytes().all(is_of_data));
+        self.columns = match (length, self.columns) {
+            (Some(length), (last, lines)) if length == last => (last, lines + 1),
+            (length, _) => (length.unwrap_or(0), 0),
+        };
+        self.columns.1 >= COLUMNS
+    }
 }
 
-/// Passes on a line: its last state, after earlier ones that report failures.
-fn pass_line(line: &str, see: &mut impl FnMut(Piece<'_>)) {
-    let body = line.strip_suffix('\n').unwrap_or(line);
-    let body = body.strip_suffix('\r').unwrap_or(body);
-    let (failed, last) = states(body);
-    let mut done = 0;
-    for state in failed {
-        hidden(state.start - done, see);
-        // The blank stands for the return, which is there.
-        done = state.end + 1;
-        pass(&body[state], see);
-        see(Piece {
-            text: " ",
-            bytes: 1,
-        });
-    }
-    hidden(last.start - done, see);
-    pass(&body[last.clone()], see);
-    hidden(body.len() - last.end, see);
-    verbatim(&line[body.len()..], see);
+/// The parts of a line that may be redrawn each for itself: of JSON the lines in its strings, without the return of a line
+/// that ends.
+fn parts(line: &str, is_json: bool) -> impl Iterator<Item = Range<usize>> {
+    let ends = is_json.then(|| ENDS.find_iter(line)).into_iter().flatten();
+    let ends = ends.filter(|end| matches!(end.as_str(), "\"" | r"\n"));
+    let ends = ends.map(|end| (end.start(), end.end()));
+    let mut start = 0;
+    ends.chain([(line.len(), line.len())])
+        .map(move |(end, next)| {
+            let part = &line[std::mem::replace(&mut start, next)..end];
+            let from = end - part.len();
+            from..from + part.strip_suffix(r"\r").unwrap_or(part).len()
+        })
 }
 
 /// Passes on a state of a line.
-fn pass(text: &str, see: &mut impl FnMut(Piece<'_>)) {
+fn pass(text: &str, not_plain: &NotPlain, is_column: bool, see: &mut impl FnMut(Piece<'_>)) {
     let mut done = 0;
-    for token in TOKENS.find_iter(text) {
+    for token in not_plain.tokens.find_iter(text) {
         let (mut start, mut name) = (token.start(), String::new());
         match text.as_bytes()[start] {
-            ESCAPE | 0 => {}
-            BACKSPACE => {
-                let before = &text[done..start];
-                let erased = before.char_indices().rev().nth(token.len() - 1);
-                start = done + erased.map_or(0, |(at, _)| at);
+            // It separates words, but not the letters of UTF-16.
+            0 if start > done + 1 => name.push(' '),
+            _ if is_control(token.as_str()) => {
+                if text.as_bytes()[start] == BACKSPACE {
+                    let before = &text[done..start];
+                    let erased = before.char_indices().rev().nth(token.len() - 1);
+                    start = done + erased.map_or(0, |(at, _)| at);
+                }
             }
-            _ => match data(token.as_str(), text.trim() == token.as_str()) {
-                Some(data) => name = data,
-                None => continue,
-            },
+            _ => {
+                let place = match text.trim_matches(AROUND) == token.as_str() {
+                    true if is_column => DataPlace::Column,
+                    true => DataPlace::Line,
+                    false if text[..start].ends_with("base64,") => DataPlace::Named,
+                    false => DataPlace::Within,
+                };
+                match data(token.as_str(), place) {
+                    Some(data) => name = data,
+                    None => continue,
+                }
+            }
         }
         verbatim(&text[done..start], see);
         done = token.end();
@@ -148,7 +265,6 @@ fn pass(text: &str, see: &mut impl FnMut(Piece<'_>)) {
     verbatim(&text[done..], see);
 }
 
-const ESCAPE: u8 = 0x1b;
 const BACKSPACE: u8 = 0x08;
 
 fn verbatim(text: &str, see: &mut impl FnMut(Piece<'_>)) {
@@ -167,16 +283,15 @@ fn hidden(bytes: usize, see: &mut impl FnMut(Piece<'_>)) {
 
 /// The last state of a line that is not blank, after those before it that report a failure, in order, unless they differ
 /// from the next one in digits alone.
-fn states(line: &str) -> (Vec<Range<usize>>, Range<usize>) {
+fn states(line: &str, not_plain: &NotPlain) -> (Vec<Range<usize>>, Range<usize>) {
     let mut end = line.len();
     let whole = 0..end;
-    if memchr::memchr2(b'\r', ESCAPE, line.as_bytes()).is_none() {
+    let signs = not_plain.redrawn.find_iter(line);
+    let signs = signs.filter(|sign| sign.as_str() != r"\\");
+    let redrawn: Vec<(usize, usize)> = signs.map(|sign| (sign.start(), sign.end())).collect();
+    if redrawn.len() < not_plain.least || are_lines(line, &redrawn) {
         return (Vec::new(), whole);
     }
-    let redrawn: Vec<(usize, usize)> = REDRAWN
-        .find_iter(line)
-        .map(|sign| (sign.start(), sign.end()))
-        .collect();
     let (mut failed, mut last): (Vec<Range<usize>>, _) = (Vec::new(), None);
     for (before, start) in redrawn.into_iter().rev().chain([(0, 0)]) {
         let state = &line[start..end];
@@ -185,7 +300,7 @@ fn states(line: &str) -> (Vec<Range<usize>>, Range<usize>) {
             if is_failure(state) && !differ_in_digits(state, &line[next]) {
                 failed.push(start..end);
             }
-        } else if !is_blank(state) {
+        } else if !is_blank(state, not_plain) {
             last = Some(start..end);
         }
         end = before;
@@ -194,40 +309,87 @@ fn states(line: &str) -> (Vec<Range<usize>>, Range<usize>) {
     (failed, last.unwrap_or(whole))
 }
 
-fn is_blank(state: &str) -> bool {
+/// Returns true if these are lines that end with a return: many are shorter than the one before, of which a program that
+/// draws a line again would leave the end.
+fn are_lines(text: &str, ends: &[(usize, usize)]) -> bool {
+    let starts = [0].into_iter().chain(ends.iter().map(|(_, start)| *start));
+    let lines = starts.zip(ends.iter().map(|(end, _)| *end).chain([text.len()]));
+    let lines: Vec<&str> = lines.map(|(start, end)| &text[start..end]).collect();
+    let is_shorter = |pair: &&[&str]| {
+        let (one, next) = (pair[0].trim_end(), pair[1]);
+        !next.is_empty() && next.len() < one.len() && !differ_in_digits(one, next)
+    };
+    let shorter = lines.windows(2).filter(is_shorter).count();
+    lines.len() >= MIN_RETURNS && shorter * RETURNS >= lines.len() && !text.contains('\x1b')
+}
+
+fn is_control(token: &str) -> bool {
+    token.starts_with(['\0', '\x08', '\x1b']) || token.starts_with(r"\u")
+}
+
+fn is_blank(state: &str, not_plain: &NotPlain) -> bool {
     let mut from = 0;
-    let controls = TOKENS.find_iter(state).all(|token| {
+    let controls = not_plain.tokens.find_iter(state).all(|token| {
         let before = &state[from..token.start()];
         from = token.end();
-        before.trim().is_empty() && token.as_str().starts_with(['\0', '\x08', '\x1b'])
+        before.trim().is_empty() && is_control(token.as_str())
     });
     controls && state[from..].trim().is_empty()
 }
 
+/// The place of what may be data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DataPlace {
+    Within,
+    /// After its name.
+    Named,
+    /// A line for itself.
+    Line,
+    /// Such a line after others of the same length.
+    Column,
+}
+
 /// The name of encoded data; `None` for anything else, as a long word or path.
-fn data(text: &str, has_line: bool) -> Option<String> {
+fn data(text: &str, place: DataPlace) -> Option<String> {
+    let mut prefixes = ["0x", "0X", "x"].into_iter();
+    let digits = prefixes.find_map(|prefix| text.strip_prefix(prefix));
+    let has_prefix = digits.is_some();
+    let digits = digits.unwrap_or(text);
     let (mut kinds, mut changes, mut last) = (0, 0, 0);
-    let mut is_hex = true;
-    for byte in text.bytes() {
+    for byte in digits.bytes() {
         let kind = class(byte) & (UPPER | LOWER | DIGIT);
-        is_hex &= byte.is_ascii_hexdigit();
         if kind != 0 {
             changes += usize::from(last != kind);
             (kinds, last) = (kinds | kind, kind);
         }
     }
     let is_random = changes * CHANGES >= text.len();
-    let is_data = if is_hex {
-        text.len() >= MIN_HEX && kinds & DIGIT != 0 && is_random
-    } else {
-        let least = if has_line {
-            MIN_LINE_OF_BASE64
-        } else {
-            MIN_BASE64
-        };
-        text.len() >= least && kinds == UPPER | LOWER | DIGIT && is_random
+    let (least, short) = match place {
+        DataPlace::Column => (MIN_COLUMNS, MIN_COLUMNS),
+        DataPlace::Line => (MIN_HEX, MIN_LINE_OF_BASE64),
+        DataPlace::Named | DataPlace::Within => (MIN_HEX, MIN_BASE64),
     };
-    let kind = if is_hex { "hex" } else { "base64" };
+    let (kind, is_data) = if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let is_told = kinds & DIGIT != 0 && (kinds != DIGIT || has_prefix);
+        ("hex", digits.len() >= least && is_told)
+    } else if text
+        .trim_end_matches('=')
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric())
+        && [UPPER | DIGIT, LOWER | DIGIT].contains(&kinds)
+    {
+        (
+            "base32",
+            text.len() >= least && (is_random || place == DataPlace::Column),
+        )
+    } else {
+        let is_long = text.len() >= MIN_LONG && kinds & (UPPER | LOWER) == UPPER | LOWER;
+        let is_told = is_long || kinds == UPPER | LOWER | DIGIT && is_random;
+        (
+            "base64",
+            text.len() >= short && (is_told || place == DataPlace::Named),
+        )
+    };
     is_data.then(|| format!("[{kind}, {} B]", text.len()))
 }
 
@@ -267,6 +429,13 @@ mod tests {
             ("\x1b(Ba\x1b[?25lb\x1b7c\0d", "abcd"),
             ("N\x08NA\x08AME 10%\x08\x08\x0820%", "NAME 20%"),
             ("an end\x1b", "an end"),
+            ("a.rs\0b.rs\0\0c.rs\0", "a.rs b.rs c.rs "),
+            (
+                r#"{"out":"\u001b[1;31mFAILED\u001b[0m a\u001B(B\n\\u001b[0m"}"#,
+                r#"{"out":"FAILED a\n\\u001b[0m"}"#,
+            ),
+            (r#"RED="\u001b[31m""#, r#"RED="\u001b[31m""#),
+            (" \"a\": \x1b[1m\"b\"\r \"a\": \"c\"", " \"a\": \"c\""),
             ("\x1b]0;no end\nnext", "]0;no end\nnext"),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
@@ -287,11 +456,18 @@ mod tests {
                 "ERROR: disk full 100%\n",
             ),
             ("1\rERROR 1\rERROR 2\r3", "ERROR 2 3"),
+            ("one\x1b[80Dtwo\x1b[utwo\x1b8three", "three"),
+            (
+                r#" "a": "\r1 \r2\r3\r4\r\n5\r\n", "b": "C:\\run\r4 error: no\r5\r6\r7", "c": "[^\r\n\r]""#,
+                r#" "a": "4\r\n5\r\n", "b": "4 error: no 7", "c": "[^\r\n\r]""#,
+            ),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
         }
         let states: String = (0..4_000).map(|n| format!("\rstep {n} of 4000")).collect();
         assert_eq!(plain(&states), "step 3999 of 4000");
+        let lines = "id,name\r1,Ada\r2,Konrad\r3,Bo\r4,Grace\r5,Alan\r6,Edsger\r7,Tony";
+        assert_eq!(plain(lines), lines);
     }
 
     #[test]
@@ -309,8 +485,31 @@ mod tests {
             plain(&format!("\"{}\"", lines.repeat(9))),
             "\"[base64, 702 B]\""
         );
+        let digits = "0a1".repeat(50);
+        assert_eq!(
+            plain(&format!("\\x{digits} 0X{digits}")),
+            "\\[hex, 151 B] [hex, 152 B]"
+        );
+        assert_eq!(plain(&format!("0x{}", "0".repeat(200))), "[hex, 202 B]");
+        assert_eq!(plain(&"PC4TJ3XVJ4X6EC".repeat(10)), "[base32, 140 B]");
+        let low = format!("data:image/bmp;base64,{}", "/".repeat(200));
+        assert_eq!(plain(&low), "data:image/bmp;base64,[base64, 200 B]");
+        assert_eq!(
+            plain(&format!("iVBORw{}", "A".repeat(5_000))),
+            "[base64, 5006 B]"
+        );
+        assert_eq!(
+            plain(&format!("  \"{}\",\n", base64(76))),
+            "  \"[base64, 76 B]\",\n"
+        );
+        let columns = format!("{}\n", "0a1".repeat(20)).repeat(10);
+        assert!(
+            plain(&columns).ends_with(&format!("{}\n[hex, 60 B]\n[hex, 60 B]\n", "0a1".repeat(20)))
+        );
         for other in [
             "0a1".repeat(42),
+            format!("{}\n{}\n", "0a1".repeat(20), "0a1".repeat(30)).repeat(9),
+            "/home/Jane/projects/part2/src/and/so/on/and/so/forth/it/goes\n".repeat(20),
             "=".repeat(200),
             "/home/Jane/projects/part2/src".repeat(9),
             "a-title-of-2-Words-and-more-".repeat(9),
@@ -329,6 +528,8 @@ mod tests {
             1 => "[\\x08\\x00\\x1b\r]{1,2}",
             1 => "\x1b\\[[0-9]{0,2}[KGm]",
             1 => Just("\x1b]0;t\x07".to_owned()),
+            1 => Just("{\"a\":\"\\r1\\u001b[1m".to_owned()),
+            1 => Just("0a1".repeat(20) + "\n"),
             2 => Just("\n".to_owned()),
             1 => Just("\r\n".to_owned()),
         ];

@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::json::{Kind, Node, View};
+use crate::preview::failures::is_failure;
 
 /// The end of the path of records in a list of lists.
 pub(super) const NESTED: &str = "[][]";
@@ -43,6 +44,8 @@ const MAX_CELL: usize = 60;
 const LONG_CELLS: [usize; 2] = [240, 120];
 /// Maximum lengths of cells where all records are shown, the longest first. Whole ones need no places.
 const CELLS: [Option<usize>; 4] = [None, Some(480), Some(240), Some(120)];
+/// Records that report failures come first if they are at most one in so many.
+const FAILING: usize = 20;
 /// Maximum length in bytes of the first values of a field.
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
@@ -265,7 +268,7 @@ impl<'j> Records<'j> {
     }
 
     /// The records, the most telling first: the first one, those with a value that no other has, those at which a
-    /// number or a date is at its extreme, and the last one; then the others from both ends on.
+    /// number or a date is at its extreme, a few that report failures, and the last one; then the others from both ends on.
     fn ranked(&self, fields: &[Field<'_>]) -> Vec<usize> {
         let all = self.rows.len();
         let mut ranked = vec![0];
@@ -277,6 +280,11 @@ impl<'j> Records<'j> {
                 ranked.extend(ends.map(|(_, at)| at));
             }
         }
+        let fails = |at: &usize| self.rows[*at].cells.iter().any(|(_, value)| fails(*value));
+        let failing: Vec<usize> = (0..all).filter(fails).take(all / FAILING + 1).collect();
+        if failing.len() * FAILING <= all {
+            ranked.extend(failing);
+        }
         ranked.push(all - 1);
         // Either end may have the row that was asked for.
         ranked.extend((0..all).flat_map(|at| [at, all - 1 - at]));
@@ -284,6 +292,11 @@ impl<'j> Records<'j> {
         ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
         ranked
     }
+}
+
+/// Returns true for a text that reports a failure.
+fn fails(value: Node<'_>) -> bool {
+    value.as_str().is_some_and(is_failure)
 }
 
 impl<'j> Row<'j> {
@@ -609,6 +622,21 @@ mod tests {
         let longest = |shown: &str| shown.lines().map(str::len).max().unwrap();
         assert!(longest(&shown(12)) > 100, "{}", shown(12));
         assert!(longest(&shown(80)) < 80, "{}", shown(80));
+    }
+
+    #[test]
+    fn a_record_that_reports_a_failure_is_shown() {
+        let says = |n: usize| match n {
+            700 => "error: no refund".to_owned(),
+            n => format!("paid {n}"),
+        };
+        let lines: String = (0..3_000)
+            .map(|n| json!({"msg": says(n)}).to_string() + "\n")
+            .collect();
+        for mark in ["", "\u{feff}"] {
+            let shown = show(&format!("{mark}{lines}"), 900).unwrap();
+            assert!(shown.contains("\n701|error: no refund\n"), "{shown}");
+        }
     }
 
     #[test]

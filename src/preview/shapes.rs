@@ -26,6 +26,7 @@ pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
     if text.len() > MAX_TEXT || !may_have_shape(text) {
         return None;
     }
+    let text = unmarked(text);
     let records = show_json(text, budget).or_else(|| show_table(text, budget));
     let log = records.or_else(|| log::show(text, first(text), budget));
     log.or_else(|| matches::show(text, first(text), budget))
@@ -130,6 +131,11 @@ fn beginning(text: &str) -> Option<usize> {
     table::first_lines(text).find(|at| text[*at..].starts_with(['{', '[']))
 }
 
+/// A text without its byte-order mark.
+fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 fn first(text: &str) -> &str {
     &text[..text.floor_char_boundary(BEGINNING)]
 }
@@ -144,6 +150,7 @@ fn said(before: &str) -> String {
 
 /// Returns true unless `text`, and whatever is appended to it, certainly has no shape.
 pub(crate) fn may_have_shape(text: &str) -> bool {
+    let text = unmarked(text);
     text.len() <= BEGINNING
         || beginning(text).is_some()
         || table::may_begin(first(text))

@@ -8,7 +8,7 @@
 //! text, and changes only what is replaced. A [`LoopFormat`] is one in which a loop also writes.
 
 mod anthropic;
-mod blocks;
+pub(crate) mod blocks;
 mod body;
 mod conversation;
 mod foreign;

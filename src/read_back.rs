@@ -220,6 +220,7 @@ fn sentences(prose: &Prose) -> Vec<String> {
     let pages = pages
         .into_iter()
         .flat_map(|(from, is_empty)| nexts.map(|next| prose.of_page(from, LARGE, next, is_empty)));
-    let matches = [Some(at(LARGE, LARGE)), None].map(|next| prose.of_matches(LARGE, next));
+    let matches = [(0, Some(at(LARGE, LARGE))), (LARGE + 1, None), (0, None)];
+    let matches = matches.map(|(matches, next)| prose.of_matches(LARGE, matches, next));
     pages.chain(matches).collect()
 }

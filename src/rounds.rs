@@ -385,6 +385,14 @@ impl<'c> Reader<'c> {
     }
 
     pub(crate) fn finish(mut self) -> Outline<'c> {
+        // Google signs only the first of parallel calls, for all of them.
+        let calls = &mut self.outline.calls;
+        for turn in calls.chunk_by_mut(|one, next| one.turn == next.turn) {
+            let are_signed = turn.iter().any(|site| site.call.is_signed);
+            for site in turn {
+                site.call.is_signed = are_signed;
+            }
+        }
         let (results, texts) = self.answered;
         for slot in &mut self.outline.slots[..results] {
             slot.is_answered = true;

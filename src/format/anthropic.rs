@@ -3,7 +3,7 @@
 use crate::json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed};
+use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed, loads_tools};
 use super::wire_json::{Edits, Roles, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -46,14 +46,15 @@ impl WireJson for Anthropic {
             roles.show(kind == "tool_result", see);
             match kind {
                 "tool_result" => {
-                    let is_error = block.get("is_error").and_then(V::as_bool);
+                    let [is_error, content] = block.pick(["is_error", "content"]);
+                    let is_error = is_error.and_then(V::as_bool);
                     see(Piece::Result(ResultHead {
                         is_error: is_error.unwrap_or_default(),
-                        is_fixed: loads_tools(block),
+                        is_fixed: loads_tools(content),
                         id: block.text("tool_use_id"),
                         ..ResultHead::default()
                     }));
-                    Self::show_slot(block.get("content"), see);
+                    Self::show_slot(content, see);
                 }
                 // The provider's own signatures cover the thinking, not the call.
                 "tool_use" => {
@@ -72,7 +73,7 @@ impl WireJson for Anthropic {
 
     fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
         let (block, path) = nth_block(message, "tool_result", slot)?;
-        if loads_tools(block) {
+        if loads_tools(block.get("content")) {
             return None;
         }
         Some(Self::replace(block, path, "content", parts))
@@ -87,14 +88,6 @@ impl WireJson for Anthropic {
         let is_user = message.text("role") == "user";
         is_user.then(|| Self::nth_text(message.get("content"), nth))?
     }
-}
-
-/// Returns true if a result has a reference to a tool: without it, the model could no longer call that
-/// tool.
-fn loads_tools<'m, V: View<'m>>(result: V) -> bool {
-    let content = result.get("content");
-    let mut parts = content.into_iter().flat_map(V::items);
-    parts.any(|part| part.text("type") == "tool_reference")
 }
 
 fn nth_block<'m, V: View<'m>>(message: V, kind: &str, nth: usize) -> Option<(V, Vec<Step>)> {

@@ -211,19 +211,24 @@ pub(super) fn is_cache_mark(field: &str) -> bool {
     CACHE_MARKS.contains(&field)
 }
 
-/// Returns true if a program made a call or gets a result.
+/// Returns true if a program made a call or gets a result. LiteLLM has its `caller` among the provider's fields.
 pub(super) fn is_for_program<'m, V: View<'m>>(item: V) -> bool {
-    let caller = item.get("caller");
-    is_given(caller) && caller.is_some_and(|caller| caller.text("type") != "direct")
+    let [own, fields] = item.pick(["caller", "provider_specific_fields"]);
+    let callers = [own, fields.and_then(|fields| fields.get("caller"))];
+    let mut callers = callers.into_iter().filter(|caller| is_given(*caller));
+    callers.any(|caller| caller.is_some_and(|caller| caller.text("type") != "direct"))
 }
 
-/// Fields in which providers and gateways return what a call must be sent back with: Gemini's own, those of
-/// its OpenAI-compatible endpoint, of LiteLLM, the AI SDK and LangChain.
-const SIGNATURES: [&str; 10] = [
-    "signature",
-    "thought_signature",
-    "thoughtSignature",
-    "thought_signatures",
+/// Returns true if the content of a result has a reference to a tool: without it, the model could no longer
+/// call that tool.
+pub(super) fn loads_tools<'m, V: View<'m>>(content: Option<V>) -> bool {
+    let mut parts = content.into_iter().flat_map(V::items);
+    parts.any(|part| part.text("type") == "tool_reference" || part.has("tool_references"))
+}
+
+/// Fields of a call in which gateways return what it must be sent back with: those of Gemini's OpenAI-compatible
+/// endpoint, of LiteLLM, the AI SDK and LangChain.
+const SENT_BACK: [&str; 6] = [
     "extra_content",
     "provider_specific_fields",
     "provider_metadata",
@@ -237,26 +242,41 @@ const SIGNATURES: [&str; 10] = [
 pub(super) fn is_signed<'m, V: View<'m>>(call: V) -> bool {
     let ids = call.pick(["id", "call_id"]).into_iter().flatten();
     let mut ids = ids.filter_map(V::as_str);
-    ids.any(|id| id.contains("__thought__")) || call.pick(SIGNATURES).into_iter().any(is_given)
+    ids.any(|id| id.contains("__thought__"))
+        || call.pick(SENT_BACK).into_iter().any(is_given)
+        || has_signature(call)
 }
 
-/// Returns true if a message carries a signature for its calls. The fields for it may hold much else there.
-pub(super) fn signs_calls<'m, V: View<'m>>(message: V) -> bool {
-    let fields = SIGNATURES.into_iter().zip(message.pick(SIGNATURES));
-    fields.into_iter().any(|(name, field)| {
-        is_given(field) && (is_signature(name) || field.is_some_and(has_signature))
-    })
+/// Fields in which nothing is a signature of calls: what a model or a tool wrote, and thoughts, which have
+/// signatures of their own.
+const WRITTEN: [&str; 6] = [
+    "arguments",
+    "input",
+    "args",
+    "response",
+    "reasoning_details",
+    "thinking_blocks",
+];
+
+/// Returns true if a call, or a message with calls, carries a provider's signature, in whatever field.
+pub(super) fn has_signature<'m, V: View<'m>>(value: V) -> bool {
+    signature_within(value, 8)
 }
 
-fn has_signature<'m, V: View<'m>>(value: V) -> bool {
-    value.items().any(has_signature)
+fn signature_within<'m, V: View<'m>>(value: V, depth: u8) -> bool {
+    let Some(depth) = depth.checked_sub(1) else {
+        return false;
+    };
+    value.items().any(|item| signature_within(item, depth))
         || value.fields().any(|(name, field)| {
-            is_signature(name) && is_given(Some(field)) || has_signature(field)
-        })
+            !WRITTEN.contains(&name)
+                && (is_signature(name) && is_given(Some(field)) || signature_within(field, depth))
+        }) && value.text("type") != "thinking"
 }
 
+/// Copilot's `reasoning_opaque` is one, and so is any field with the word in its name.
 fn is_signature(name: &str) -> bool {
-    name.to_ascii_lowercase().contains("signature")
+    name.contains("ignature") || name == "reasoning_opaque"
 }
 
 /// Returns true for a field that is there, and is not null.
@@ -278,11 +298,13 @@ pub(super) fn data_url(mime: &str, base64: &str) -> String {
     format!("data:{mime};base64,{base64}")
 }
 
-/// Splits `data:image/png;base64,AAAA` into its media type and its base64.
-pub(super) fn split_data_url(url: &str) -> Option<(&str, &str)> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let mime = head.strip_suffix(";base64")?;
-    Some((mime.split(';').next().unwrap_or(mime), data))
+/// Splits `data:image/png;base64,AAAA`, in letters of either case, into its media type and its base64.
+pub(crate) fn split_data_url(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_at_checked("data:".len())?;
+    let (head, data) = rest.split_once(',')?;
+    let (mime, encoding) = head.rsplit_once(';')?;
+    let is_one = scheme.eq_ignore_ascii_case("data:") && encoding.eq_ignore_ascii_case("base64");
+    is_one.then(|| (mime.split(';').next().unwrap_or(mime), data))
 }
 
 /// Reads a URL: media inside the message, a link to something elsewhere, or `None` for neither.

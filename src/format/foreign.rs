@@ -7,8 +7,10 @@ use crate::json::View;
 /// ```
 /// let message = serde_json::json!({"type": "human", "content": "Where is the leak?"});
 /// assert_eq!(offcut::format::foreign_format(&message), Some("LangChain messages"));
+/// let message = serde_json::json!({"role": "tool", "toolCallId": "a", "content": "3 hits"});
+/// assert!(offcut::format::foreign_format(&message).is_some());
 /// ```
-pub fn foreign_format<'m>(message: impl View<'m>) -> Option<&'static str> {
+pub fn foreign_format<'m, V: View<'m>>(message: V) -> Option<&'static str> {
     let [role, kind, lc, content, data, parts] =
         message.pick(["role", "type", "lc", "content", "data", "parts"]);
     let kind = kind.and_then(View::as_str).unwrap_or_default();
@@ -40,6 +42,13 @@ pub fn foreign_format<'m>(message: impl View<'m>) -> Option<&'static str> {
         "observation" => return Some("messages with the role `observation`"),
         "ipython" => return Some("messages with the role `ipython`"),
         _ => {}
+    }
+    // An unknown field of a message that a format reads means nothing.
+    let is_one = |field: V| field.as_str().is_some() || field.items().next().is_some();
+    let has_only =
+        |ours: &str, theirs: &str| message.get(theirs).is_some_and(is_one) && !message.has(ours);
+    if has_only("tool_calls", "toolCalls") || has_only("tool_call_id", "toolCallId") {
+        return Some("messages with `toolCalls` or `toolCallId`, such as AG-UI's");
     }
     let mut blocks = content.into_iter().flat_map(View::items);
     let of_block = blocks.find_map(|block| match block.text("type") {

@@ -16,7 +16,8 @@ use crate::content::{Part, ToolCall};
 ///
 /// Each `functionResponse` is a slot. Its `response` must be an object. If its only field is
 /// `output`, `result`, `content` or `error`, that field's value is shown; so is the one text of a field
-/// of any other name, otherwise the whole object as JSON. A response with an `error` and no `output` is an error, and stays one. A value
+/// of any other name, and the text of `output`, `result`, `content`, `stdout`, `body` or `text` beside at most
+/// 128 bytes of other fields, which stay. Otherwise the whole object is shown as JSON. A response with an `error` and no `output` is an error, and stays one. A value
 /// that is a list of only `{"type": "text", "text": …}`, as MCP servers return it, is shown as that
 /// many texts. Media are in the response's own `parts`, after the texts. Calls next to a
 /// `thoughtSignature` are signed. For the order of keys, see the crate's documentation on
@@ -261,19 +262,28 @@ mod tests {
                 "Json(Array",
             ),
             (json!({"name": "grep", "content": "x"}), r#"Text("x")"#),
+            (json!({"name": "grep", "result": "x"}), r#"Text("x")"#),
             (
-                json!({"name": "grep", "result": "x"}),
-                r#"Json(Object {"name": String("grep"), "result": String("x")})"#,
+                json!({"status": 200, "body": "x", "headers": {"a": []}}),
+                r#"Text("x")"#,
             ),
+            (
+                json!({"content": texts, "isError": false}),
+                "Text(\"one\")\nText(\"two\")",
+            ),
+            (
+                json!({"stdout": "", "stderr": "x".repeat(200)}),
+                "Json(Object",
+            ),
+            (json!({"output": "x", "b": vec![""; 200]}), "Json(Object"),
+            (json!({"output": "x", "error": "y"}), r#"Text("x")"#),
+            (json!({"stdout": "x", "error": "y"}), "Json(Object"),
             (json!({"output": 7}), "Json(Number(7))"),
             (json!({"return_value": "x"}), r#"Text("x")"#),
             (json!({"a": texts}), "Text(\"one\")\nText(\"two\")"),
             (json!({"a": {"b": "x"}}), r#"Json(Object {"a": Object"#),
             (json!({"a": "x", "b": "y"}), "Json(Object"),
-            (
-                json!({"output": "x", "b": 1}),
-                r#"Json(Object {"output": String("x"), "b": Number(1)})"#,
-            ),
+            (json!({"output": "x", "b": 1}), r#"Text("x")"#),
             (json!("x"), r#"Text("x")"#),
         ] {
             let seen = seen(&Gemini, &response(given))
@@ -302,8 +312,9 @@ mod tests {
             ),
             (
                 json!({"stdout": "long", "code": 0, "error": null}),
-                json!({"output": "hint"}),
+                json!({"stdout": "hint", "code": 0, "error": null}),
             ),
+            (json!({"log": "long", "code": 0}), json!({"output": "hint"})),
             (
                 json!({"error": "long", "code": 1}),
                 json!({"error": "hint"}),

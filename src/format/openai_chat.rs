@@ -3,7 +3,10 @@
 use crate::json::{Edit, Step, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_signed, new_arguments, read_url, signs_calls};
+use super::blocks::{
+    Blocks, data_url, has_signature, is_for_program, is_signed, loads_tools, new_arguments,
+    read_url,
+};
 use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -34,17 +37,25 @@ impl WireJson for OpenAiChat {
         match role {
             Some("assistant") => {
                 see(Piece::Role(Role::Assistant));
-                let [tool_calls, function_call, details, blocks, refusal] = message.pick([
+                let [fields, tool_calls, function_call, details, blocks, refusal] = message.pick([
+                    "provider_specific_fields",
                     "tool_calls",
                     "function_call",
                     "reasoning_details",
                     "thinking_blocks",
                     "refusal",
                 ]);
+                // LiteLLM sends Anthropic's compactions back before all else of the message.
+                let compactions = fields.and_then(|fields| fields.get("compaction_blocks"));
+                for block in compactions.into_iter().flat_map(V::items) {
+                    see(Piece::Content(PartRef::Opaque(block.json())));
+                }
                 let mut calls = calls(tool_calls, function_call).peekable();
                 let are_signed = calls.peek().is_some()
-                    && (signs_calls(message)
-                        || details.is_some_and(|details| details.items().any(is_signature)));
+                    && (has_signature(message)
+                        || details.is_some_and(|details| {
+                            is_signature(details) || details.items().any(is_signature)
+                        }));
                 calls.for_each(|call| {
                     let mut call = read_call(call);
                     call.is_signed |= are_signed;
@@ -66,7 +77,9 @@ impl WireJson for OpenAiChat {
                 {
                     let items = list.into_iter().flat_map(V::items);
                     let text = |item: V| names.iter().find_map(|name| item.get(name)?.as_str());
-                    let thoughts: Vec<&str> = items.filter_map(text).collect();
+                    let is_new =
+                        |text: &&str| plain.iter().all(|known| known.trim() != text.trim());
+                    let thoughts: Vec<&str> = items.filter_map(text).filter(is_new).collect();
                     let is_known =
                         thoughts == listed || plain.iter().any(|text| is_whole(&thoughts, text));
                     if !is_known {
@@ -83,6 +96,7 @@ impl WireJson for OpenAiChat {
                 see(Piece::Role(Role::Tool));
                 see(Piece::Result(ResultHead {
                     name,
+                    is_fixed: loads_tools(content),
                     id: id.unwrap_or_default(),
                     ..ResultHead::default()
                 }));
@@ -98,7 +112,9 @@ impl WireJson for OpenAiChat {
     }
 
     fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        let is_there = slot == 0 && matches!(message.text("role"), "tool" | "function");
+        let is_there = slot == 0
+            && matches!(message.text("role"), "tool" | "function")
+            && !loads_tools(message.get("content"));
         is_there.then(|| Self::replace(message, Vec::new(), "content", parts))
     }
 
@@ -195,6 +211,7 @@ fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
     let arguments = Arguments::of(holder.get(field));
     Call {
         is_signed: is_signed(raw) || is_signed(holder),
+        is_for_program: is_for_program(raw) || is_for_program(holder),
         ..Call::new(raw.text("id"), holder.text("name"), arguments)
     }
 }

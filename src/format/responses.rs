@@ -4,7 +4,7 @@ use crate::json::{Edit, View};
 use serde_json::{Value, json};
 
 use super::blocks::{
-    Blocks, data_url, is_for_program, is_given, is_signed, new_arguments, read_url,
+    Blocks, data_url, is_for_program, is_given, is_signed, loads_tools, new_arguments, read_url,
 };
 use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
@@ -58,12 +58,14 @@ impl WireJson for Responses {
             }
             kind if is_output(kind) => {
                 see(Piece::Role(Role::Tool));
+                let output = item.get("output");
                 see(Piece::Result(ResultHead {
                     is_for_program: is_for_program(item),
+                    is_fixed: loads_tools(output),
                     id: item.text("call_id"),
                     ..ResultHead::default()
                 }));
-                Self::show_slot(item.get("output"), see);
+                Self::show_slot(output, see);
             }
             "reasoning" => {
                 see(Piece::Role(Role::Assistant));
@@ -91,7 +93,8 @@ impl WireJson for Responses {
     }
 
     fn result<'m, V: View<'m>>(self, item: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        let is_there = slot == 0 && is_output(item.text("type"));
+        let is_there =
+            slot == 0 && is_output(item.text("type")) && !loads_tools(item.get("output"));
         is_there.then(|| Self::replace(item, Vec::new(), "output", parts))
     }
 

@@ -196,15 +196,19 @@ impl Prose {
         self.join(&said, &values)
     }
 
-    /// The sentences for `count` matching lines; `next` is the offset of more.
-    pub(crate) fn of_matches(&self, count: u64, next: Option<Position>) -> String {
-        let count = count.to_string();
+    /// The sentences for `count` matching lines; `next` is the offset of more. The number of `matches` is said if
+    /// it is larger.
+    pub(crate) fn of_matches(&self, count: u64, matches: u64, next: Option<Position>) -> String {
+        let is_several = matches > count;
+        let [count, matches] = [count, matches].map(|number| number.to_string());
         let offset = next.map(|next| next.to_string()).unwrap_or_default();
         let sentence = match next {
             Some(_) => Sentence::MoreMatches,
+            None if is_several => Sentence::SeveralMatches,
             None => Sentence::Matches,
         };
-        self.join(&[sentence], &[("count", &count), ("next", &offset)])
+        let values = [("count", &*count), ("matches", &matches), ("next", &offset)];
+        self.join(&[sentence], &values)
     }
 
     fn join(&self, sentences: &[Sentence], values: &Values<'_>) -> String {

@@ -102,6 +102,9 @@ sentences! {
     /// All matching lines.
     Matches = "matches", &["count"], &[],
         "Matching lines: {count}.", "匹配行数：{count}。";
+    /// All matching lines, and the matches in them, which are more.
+    SeveralMatches = "several_matches", &["count", "matches"], &[],
+        "Matching lines: {count}, matches: {matches}.", "匹配行数：{count}，匹配数：{matches}。";
     /// The first matching lines, and the offset of more.
     MoreMatches = "more_matches", &["count", "next"], &[],
         "Matching lines so far: {count}. Continue with offset {next}.", "目前匹配行数：{count}。续读请用 offset {next}。";

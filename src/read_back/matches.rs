@@ -39,7 +39,7 @@ pub(super) struct Wanted {
     pub(super) max_rows: Option<u64>,
     /// Number of lines before and after each match to show with it.
     pub(super) context: u64,
-    /// Only the number of matching lines.
+    /// Only the number of matching lines, and of matches if those are more.
     pub(super) count_only: bool,
 }
 
@@ -72,7 +72,7 @@ struct Patience {
 
 impl Patience {
     fn ask(&mut self, begun: Instant) -> bool {
-        self.is_out = is_too_costly(self.spent + begun.elapsed(), self.searched);
+        self.is_out |= is_too_costly(self.spent + begun.elapsed(), self.searched);
         !self.is_out
     }
 }
@@ -162,6 +162,8 @@ pub(super) struct Finder {
     rows: u64,
     /// Number of lines with a match that is shown.
     count: u64,
+    /// Number of matches within lines, if only they are counted.
+    matches: u64,
     /// The line of the last row.
     last: u64,
     /// The first match that is not shown.
@@ -194,6 +196,7 @@ impl Finder {
             shown: String::new(),
             rows: 0,
             count: 0,
+            matches: 0,
             last: 0,
             next: None,
             patience: Patience::default(),
@@ -267,6 +270,7 @@ impl Finder {
         let mut at = usize::try_from(wanted)
             .unwrap_or(usize::MAX)
             .max(usize::from(self.pending_at > 0));
+        let begun = Instant::now();
         while at <= line.len()
             && let Some(found) = match &mut self.across {
                 None => self.pattern.find_at(line, at).map(|found| found.range()),
@@ -275,6 +279,20 @@ impl Finder {
             && found.start < stop
         {
             let place = self.pending_at + found.start as u64;
+            if self.shows.count_only {
+                let is_first = self.last != self.line;
+                self.count += u64::from(is_first);
+                // An empty match after another does not count.
+                self.matches += u64::from(is_first || !found.is_empty());
+                self.last = self.line;
+                at = found.end.max(found.start + 1);
+                self.wanted = self.pending_at + at as u64;
+                // A pattern may look far beyond each match.
+                if self.matches.is_multiple_of(256) && !self.patience.ask(begun) {
+                    return;
+                }
+                continue;
+            }
             let text = String::from_utf8_lossy(line);
             let (row, end) = if is_short {
                 (format!("{}:{text}\n", self.line), line.len() + 1)
@@ -285,11 +303,6 @@ impl Finder {
                 // Matches that the row shows get no row of their own.
                 (row, end.max(found.end).max(found.start + 1))
             };
-            if self.shows.count_only {
-                self.count += u64::from(self.last != self.line);
-                self.last = self.line;
-                return;
-            }
             let is_enough = self.shows.max_rows.is_some_and(|most| self.rows >= most);
             let row = self.with_context(row);
             if is_enough || self.shown.len() + row.len() > self.room {
@@ -351,7 +364,13 @@ impl Finder {
         }
         let mut hint = Hint::new(Kind::Matches, total);
         hint.location = Some(location);
-        hint.prose = prose.of_matches(self.count, self.next);
+        // A match across lines is one in each of them.
+        let matches = if self.across.is_some() {
+            0
+        } else {
+            self.matches
+        };
+        hint.prose = prose.of_matches(self.count, matches, self.next);
         self.shown.pop();
         hint.preview = self.shown;
         Some(hint)
@@ -469,6 +488,32 @@ mod tests {
             line.as_bytes(),
             &Prose::of(Language::English)
         ));
+    }
+
+    #[test]
+    fn r4_matches_in_a_line_are_counted() {
+        let long = "{\"status\":\"failed\"},".repeat(20_000);
+        for (content, pattern, said) in [
+            ("ab ab\nab\nb", "ab", "Matching lines: 2, matches: 3."),
+            ("ab\nab", "a", "Matching lines: 2."),
+            ("ab\n\nab", ".*", "Matching lines: 3."),
+            ("a.a\na.", r"(?s)a.", "Matching lines: 2."),
+            (&long, "failed", "Matching lines: 1, matches: 20000."),
+        ] {
+            let wanted = Wanted {
+                count_only: true,
+                ..Wanted::default()
+            };
+            let compiled = compile(pattern, 1 << 20).unwrap();
+            let across = crosses_lines(pattern);
+            let mut finder = Finder::new(compiled, across, Position::START, wanted, 500);
+            let mut blocks = content.as_bytes().chunks(7_000);
+            assert!(blocks.all(|block| finder.push(block)));
+            let (at, prose) = (Location::new("/x"), Prose::of(Language::English));
+            let hint = finder.finish(content.len() as u64, at, &prose).unwrap();
+            assert_eq!(hint.prose, said, "{pattern}");
+            assert!(is_of_pages(&hint, content.as_bytes(), &prose));
+        }
     }
 
     #[test]

@@ -235,7 +235,7 @@ pub(crate) async fn named_in(session: &Session, call: &ToolCall) -> Option<Store
     if call.arguments.len() > MAX_ARGUMENTS {
         return None;
     }
-    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    let arguments = arguments_of(call);
     let words = words_of(&arguments);
     if let Some(stored) = words.iter().find_map(|word| session.resolve(word)) {
         return Some(stored);
@@ -245,7 +245,7 @@ pub(crate) async fn named_in(session: &Session, call: &ToolCall) -> Option<Store
     for word in &words {
         let (name, folder) = split(word);
         let folder = match folder {
-            None | Some(".") => elsewhere,
+            None => elsewhere,
             Some(_) => folder.filter(is_folder),
         };
         for stored in folder.map_or_else(Vec::new, |folder| session.named(folder, name)) {
@@ -259,16 +259,22 @@ pub(crate) async fn named_in(session: &Session, call: &ToolCall) -> Option<Store
 
 /// Returns true if the call's arguments name stored content, or any place in one of the stores.
 pub(crate) async fn names_a_store(session: &Session, call: &ToolCall) -> bool {
-    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let arguments = arguments_of(call);
     let stores = session.stores();
     let mut words = words_of(&arguments).into_iter();
     words.any(|word| stores.iter().any(|store| store.resolve(word).is_some()))
         || named_in(session, call).await.is_some()
 }
 
-/// The last segment of a path, and the one before it.
+/// A call's arguments. Those of some tools are free text.
+fn arguments_of(call: &ToolCall) -> Value {
+    serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into())
+}
+
+/// The last segment of a path, and the one before it, as in `folder//name` and `folder/./name`.
 fn split(path: &str) -> (&str, Option<&str>) {
-    let mut segments = path.trim_end_matches(SEPARATORS).rsplit(SEPARATORS);
+    let segments = path.rsplit(SEPARATORS);
+    let mut segments = segments.filter(|segment| !matches!(*segment, "" | "."));
     (segments.next().unwrap_or_default(), segments.next())
 }
 

@@ -30,7 +30,7 @@ const ENGLISH: Description = Description {
     limit: "The most lines. Default: as many as fit.",
     pattern: "A regular expression without look-around, e.g. (?i)error|failed, (?s)from.*?to.",
     context: "Lines to show around each match of `pattern`.",
-    count: "Show only how many lines match `pattern`.",
+    count: "Only count matching lines and matches.",
     query: "A jq filter, e.g. map(select(.price < 100)) | sort_by(.price). `.` is the JSON; an array of \
             records for JSON Lines, CSV and tables; an array of lines for other text.",
 };
@@ -43,7 +43,7 @@ const CHINESE: Description = Description {
     limit: "最多行数。默认尽可能多。",
     pattern: "不含环视的正则表达式，如 (?i)error|failed、(?s)from.*?to。",
     context: "每处匹配前后显示的行数。",
-    count: "只显示匹配的行数。",
+    count: "只显示匹配行数与次数。",
     query: "jq 过滤器，如 map(select(.price < 100)) | sort_by(.price)。`.` 为 JSON；\
             JSON Lines、CSV 和表格为记录的数组；其他文本为行的数组。",
 };

@@ -182,9 +182,7 @@ impl Meter {
 
     /// The number of tokens of a part that the format does not know.
     fn opaque(&self, json: JsonRef<'_>) -> u64 {
-        if length(json) > payload::LEAST
-            && let Some(mut value) = json.to_value()
-        {
+        if let Some(mut value) = json.to_value() {
             let media = payload::take_out(&mut value);
             return media.saturating_add(self.count_uncached(&value.to_string()));
         }

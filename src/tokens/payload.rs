@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::image;
 use crate::format::Data;
+use crate::format::blocks::split_data_url;
 
 /// Bytes per token of audio and files.
 pub(super) const BYTES_PER_TOKEN: u64 = 40;
@@ -57,10 +58,7 @@ fn cost_of(text: &str, name: &str, mime: Option<&str>) -> Option<u64> {
     if name.starts_with("encrypted") || name.to_ascii_lowercase().ends_with("signature") {
         return Some(0);
     }
-    let (mime, data) = match text
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"))
-    {
+    let (mime, data) = match split_data_url(text) {
         Some((mime, data)) => (Some(mime), data),
         None => (mime, text),
     };

@@ -106,6 +106,14 @@ async fn media_count_by_their_kind_wherever_they_stand() {
             json!({"role": "assistant", "content": [{"type": "redacted_thinking", "data": bytes}]}),
         ),
         (
+            OpenAiChat,
+            json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": format!("DATA:image/png;BASE64,{bytes}")}}]}),
+        ),
+        (
+            Responses,
+            json!({"type": "computer_call_output", "call_id": "c", "output": {"image_url": format!("Data:image/png;Base64,{bytes}")}}),
+        ),
+        (
             Anthropic,
             json!({"role": "assistant", "content": [
                 {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "t", "encrypted_content": bytes}]},
@@ -116,6 +124,10 @@ async fn media_count_by_their_kind_wherever_they_stand() {
         let tokens = counted(format, vec![message.clone()], &[]).await;
         assert!(tokens < 4_000, "{tokens} {:.90}", message.to_string());
     }
+    let redacted = |data: &str| json!({"role": "assistant", "content": [{"type": "redacted_thinking", "data": data}]});
+    let [short, none] =
+        [&bytes[..200], ""].map(|data| counted(Anthropic, vec![redacted(data)], &[]));
+    assert_eq!(short.await, none.await);
     // One screenshot of 150 kB leaves the older results alone.
     let mut messages = vec![json!({"role": "user", "content": "go"})];
     for n in 0..8 {
@@ -155,6 +167,7 @@ async fn thoughts_count_once_in_whatever_field() {
         json!({"thinking_blocks": [{"type": "thinking", "thinking": thoughts, "signature": "c2ln"}]}),
         json!({"reasoning": thoughts, "reasoning_details": [{"text": first}, {"text": second}]}),
         json!({"reasoning_content": thoughts, "thinking_blocks": [{"thinking": thoughts}], "reasoning_details": [{"summary": thoughts}]}),
+        json!({"reasoning": thoughts, "reasoning_details": [{"summary": "so"}, {"text": thoughts}]}),
     ] {
         let tokens = with(fields.clone()).await;
         assert!(
@@ -236,6 +249,15 @@ async fn nothing_before_a_compaction_counts_or_is_cleared() {
     clear_with(&eager(10), WireFormat::Anthropic, &mut sent, &[]).await;
     assert_eq!(sent[..5], messages[..5]);
     assert_ne!(sent[6], messages[6], "what comes after is cleared");
+    // LiteLLM's spelling.
+    let mut chat = vec![json!({"role": "user", "content": long})];
+    chat.extend(chat_round("a", "r"));
+    let mut last = chat_round("b", "r");
+    last[0]["provider_specific_fields"] =
+        json!({"compaction_blocks": [{"type": "compaction", "content": "so far"}]});
+    chat.extend(last);
+    let after = counted(WireFormat::OpenAiChat, chat[3..].to_vec(), &[]).await;
+    assert_eq!(counted(WireFormat::OpenAiChat, chat, &[]).await, after);
     // A failed one stands for nothing.
     messages[3]["content"][0]["content"] = Value::Null;
     let mut sent = messages.clone();
@@ -281,6 +303,23 @@ async fn results_for_programs_are_whole_and_do_not_count() {
             );
         }
     }
+    // LiteLLM's spellings.
+    let caller = json!({"type": "code_execution_20260120", "tool_id": "srvtoolu_1"});
+    let within = json!({"caller": caller});
+    for (holder, field, value) in [
+        ("", "caller", &caller),
+        ("/function", "caller", &caller),
+        ("", "provider_specific_fields", &within),
+        ("/function", "provider_specific_fields", &within),
+    ] {
+        let mut chat = chat_round("a", &lines(400));
+        let call = &mut chat[0]["tool_calls"][0];
+        call.pointer_mut(holder).unwrap()[field] = value.clone();
+        let mut sent = chat.clone();
+        let reduced = eager(10).reduce(&WireFormat::OpenAiChat, &mut sent).await;
+        reduced.unwrap();
+        assert_eq!(sent, chat, "{holder} {field}");
+    }
     // A pass over the threshold, in which nothing may be cleared, reads all; the next one counts beside that.
     let mut again = vec![json!({"role": "user", "content": "go"})];
     for (id, text) in [("a", 400), ("b", 300), ("c", 2)] {
@@ -312,20 +351,44 @@ async fn results_for_programs_are_whole_and_do_not_count() {
 
 #[tokio::test]
 async fn references_to_tools_stay() {
-    let reference = json!([{"type": "text", "text": lines(200)}, {"type": "tool_reference", "tool_name": "big"}]);
-    let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
-    messages.extend(anthropic_round("a", json!({}), reference));
-    messages.extend(anthropic_round("b", json!({}), json!("done")));
-    messages.push(json!({"role": "assistant", "content": "ok"}));
-    let (mut cleared, mut reduced) = (messages.clone(), messages.clone());
-    clear_with(&eager(10), WireFormat::Anthropic, &mut cleared, &[]).await;
-    eager(10)
-        .reduce(&WireFormat::Anthropic, &mut reduced)
-        .await
-        .unwrap();
-    for sent in [cleared, reduced] {
-        let kept = sent[2]["content"][0]["content"].to_string();
-        assert!(kept.contains("tool_reference"), "{kept:.200}");
+    use WireFormat::{Anthropic, OpenAiChat, Responses};
+    let text = json!({"type": "text", "text": lines(200)});
+    let reference = json!({"type": "tool_reference", "tool_name": "big"});
+    let found = json!({"type": "tool_search_tool_search_result", "tool_references": [reference]});
+    let item = |kind: &str, output: Value| json!({"type": kind, "call_id": "a", "name": "f", "arguments": "{}", "output": output});
+    for (format, [call, result]) in [
+        (
+            Anthropic,
+            anthropic_round("a", json!({}), json!([text, reference])),
+        ),
+        (
+            Anthropic,
+            anthropic_round("a", json!({}), json!([text, found])),
+        ),
+        (OpenAiChat, {
+            let [call, mut result] = chat_round("a", "");
+            result["content"] = json!([text, reference]);
+            [call, result]
+        }),
+        (
+            Responses,
+            ["function_call", "function_call_output"]
+                .map(|kind| item(kind, json!([text, reference]))),
+        ),
+    ] {
+        let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"}), call, result];
+        messages.extend(match format {
+            Anthropic => anthropic_round("b", json!({}), json!("done")),
+            OpenAiChat => chat_round("b", "done"),
+            _ => ["function_call", "function_call_output"].map(|kind| item(kind, json!("done"))),
+        });
+        messages.push(json!({"role": "assistant", "content": "ok"}));
+        let (mut cleared, mut reduced) = (messages.clone(), messages.clone());
+        clear_with(&eager(10), format, &mut cleared, &[]).await;
+        eager(10).reduce(&format, &mut reduced).await.unwrap();
+        for sent in [cleared, reduced] {
+            assert_eq!(sent[2], messages[2], "{format}");
+        }
     }
 }
 
@@ -363,20 +426,65 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
             "additional_kwargs",
             json!({"__gemini_thought_signatures__": {"c": "c2ln"}}),
         ),
+        ("", "reasoning_opaque", json!("c2ln")),
+        (
+            "",
+            "reasoning_details",
+            json!({"format": "google-gemini-v1", "data": "c2ln"}),
+        ),
+        (
+            "",
+            "content",
+            json!([{"type": "text", "text": "x", "extra_content": signature}]),
+        ),
+        (
+            call,
+            "provider_options",
+            json!({"google": {"thoughtSignature": "c2ln"}}),
+        ),
+        (call, "google", json!({"thought_signature": "c2ln"})),
+        (call, "metadata", json!({"thought_signature": "c2ln"})),
+        (call, "model_extra", json!({"extra_content": signature})),
         (
             "",
             "provider_specific_fields",
             json!({"refusal": null, "thought_signatures": null}),
         ),
+        // The signatures of thoughts, and what a model wrote, sign no call.
+        (
+            "",
+            "content",
+            json!([{"type": "thinking", "thinking": "x", "signature": "c2ln"}]),
+        ),
+        (
+            "",
+            "thinking_blocks",
+            json!([{"type": "thinking", "thinking": "x", "signature": "c2ln"}]),
+        ),
+        (
+            function,
+            "arguments",
+            json!({"signature": "fn f()", "text": text}),
+        ),
     ];
-    let signed = 2..fields.len() - 1;
-    let unsigned = fields.len() - 1;
+    let unsigned = fields.len() - 4..fields.len();
+    let signed = 2..unsigned.start;
     for (n, (holder, field, value)) in fields.into_iter().enumerate() {
         let mut round = chat_round(&format!("c{n}"), "r");
         round[0].pointer_mut(holder).unwrap()[field] = value;
         messages.extend(round);
     }
     messages.extend(chat_round("call__thought__c2ln", "r"));
+    // Google signs only the first of parallel calls.
+    let [mut calls, result] = chat_round("first", "r");
+    let [other, other_result] = chat_round("second", "r");
+    calls["tool_calls"][0]["extra_content"] = signature.clone();
+    let second = &other["tool_calls"][0];
+    calls["tool_calls"]
+        .as_array_mut()
+        .unwrap()
+        .push(second.clone());
+    messages.extend([calls, result, other_result]);
     messages.extend(chat_round("last", "r"));
     messages.push(json!({"role": "assistant", "content": "ok"}));
     let mut sent = messages.clone();
@@ -384,10 +492,16 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
     let of = |n: usize| sent[1 + 2 * n]["tool_calls"][0]["function"]["arguments"].clone();
     assert!(of(0).is_string() && of(0) != json!(arguments.to_string()));
     assert!(of(1).is_object() && of(1) != arguments, "{}", of(1));
-    for signed in signed.chain([unsigned + 1]) {
-        assert_eq!(of(signed), json!(arguments.to_string()), "{signed}");
+    for signed in signed.chain([unsigned.end, unsigned.end + 1]) {
+        assert_eq!(sent[1 + 2 * signed], messages[1 + 2 * signed], "{signed}");
     }
-    assert_ne!(of(unsigned), json!(arguments.to_string()));
+    for unsigned in unsigned {
+        assert_ne!(
+            sent[1 + 2 * unsigned],
+            messages[1 + 2 * unsigned],
+            "{unsigned}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -414,6 +528,27 @@ async fn signed_arguments_stay_in_every_format() {
     }
     add("c__thought__c2ln", "x", &json!(1));
     add("last", "x", &json!(1));
+    // Google signs only the first of parallel calls.
+    for messages in [&mut anthropic, &mut responses] {
+        let (first, end) = (messages[2..4].to_vec(), messages.len() - 2);
+        let mut parallel = messages[..2].to_vec();
+        match first[0].get("content") {
+            Some(call) => {
+                let (call, other) = (call[0].clone(), parallel[0]["content"][0].take());
+                parallel[0]["content"] = json!([call, other]);
+                let (result, other) = (
+                    first[1]["content"][0].clone(),
+                    parallel[1]["content"][0].take(),
+                );
+                parallel[1]["content"] = json!([result, other]);
+            }
+            None => {
+                parallel.insert(0, first[0].clone());
+                parallel.push(first[1].clone());
+            }
+        }
+        messages.splice(end..end, parallel);
+    }
     for (format, mut messages) in [
         (WireFormat::Anthropic, anthropic),
         (WireFormat::Responses, responses),
@@ -425,6 +560,8 @@ async fn signed_arguments_stay_in_every_format() {
         for signed in 1..=fields.len() {
             assert_eq!(sent[2 * signed], messages[2 * signed], "{format}");
         }
+        let parallel = 2 * fields.len() + 2..messages.len() - 3;
+        assert_eq!(sent[parallel.clone()], messages[parallel], "{format}");
     }
 }
 

@@ -55,6 +55,7 @@ fn filled(sentence: &str) -> String {
         ("last", "40"),
         ("next", "41"),
         ("count", "7"),
+        ("matches", "9"),
     ];
     values
         .iter()

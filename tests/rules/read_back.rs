@@ -455,7 +455,7 @@ async fn h2_the_reader_speaks_the_language_of_the_hints() {
     limit: 最多行数。默认尽可能多。
     pattern: 不含环视的正则表达式，如 (?i)error|failed、(?s)from.*?to。
     context: 每处匹配前后显示的行数。
-    count: 只显示匹配的行数。
+    count: 只显示匹配行数与次数。
     缺少 `path`：请填写提示中的位置
     `path` 处的结果已不再保存：如有需要请重新调用该工具
     `path` 不是本次对话中存储的结果：请原样复制提示中的位置

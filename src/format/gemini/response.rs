@@ -14,6 +14,13 @@ use crate::format::{PartRef, Piece};
 /// text.
 const KNOWN: [&str; 4] = ["output", "result", "content", "error"];
 
+/// The fields whose text is the content beside a few short ones, such as an exit code. Its length must not
+/// matter, since a hint is shorter.
+const TEXTS: [&str; 6] = ["output", "result", "content", "stdout", "body", "text"];
+
+/// The most bytes in those fields together.
+const MOST_BESIDE: usize = 128;
+
 /// The content of a tool's result in a response.
 pub(super) struct ResponseContent<'m, V> {
     /// The field that a replacement goes to.
@@ -21,6 +28,8 @@ pub(super) struct ResponseContent<'m, V> {
     pub(super) is_error: bool,
     /// True if `value` is the content of the response, under `key`.
     is_only: bool,
+    /// True if no other field stays beside a replacement.
+    is_alone: bool,
     value: Option<V>,
 }
 
@@ -47,11 +56,13 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         // Frameworks have names of their own for the one text of a result, such as `return_value`.
         let text = || {
             let mut fields = response.into_iter().flat_map(V::fields);
-            let is_text = |value: V| value.as_str().is_some() || texts_of(value).is_some();
             fields.next().filter(|(_, value)| is_text(*value))
         };
-        let known = keys.into_iter().flatten().next();
-        let only = known.or_else(text).filter(|_| is_alone);
+        let only = if is_alone {
+            keys.into_iter().flatten().next().or_else(text)
+        } else {
+            response.filter(|_| !is_error).and_then(text_beside)
+        };
         let value = only.map(|(_, value)| value).or(response);
         // An empty object means that the result is media alone.
         let is_empty = |value: &V| value.is_object() && value.fields().next().is_none();
@@ -61,6 +72,7 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
             key,
             is_error,
             is_only: only.is_some(),
+            is_alone,
             value,
         }
     }
@@ -88,14 +100,20 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
             Some(ListItem::Kept(kept.json()))
         });
         let value = match value {
-            // Everything around the value stays.
-            Value::Object(mut fields) if self.is_only => match fields.remove(self.key) {
-                Some(value) => {
-                    let place = [&path[..], &[Step::Field("response")]].concat();
-                    Edit::set(place, self.key.to_owned(), New::Value(value))
+            // Everything around the value stays, unless it would no longer be known as the content.
+            Value::Object(mut fields)
+                if self.is_only
+                    && (self.is_alone
+                        || fields.get(self.key).is_none_or(|value| is_text(value))) =>
+            {
+                match fields.remove(self.key) {
+                    Some(value) => {
+                        let place = [&path[..], &[Step::Field("response")]].concat();
+                        Edit::set(place, self.key.to_owned(), New::Value(value))
+                    }
+                    None => Edit::set(path.clone(), "response", New::Value(fields.into())),
                 }
-                None => Edit::set(path.clone(), "response", New::Value(fields.into())),
-            },
+            }
             value => Edit::set(path.clone(), "response", New::Value(value)),
         };
         let media = if media.is_empty() {
@@ -105,6 +123,36 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         };
         vec![value, media]
     }
+}
+
+/// The text of a response with a few short fields beside it, and its field.
+fn text_beside<'m, V: View<'m>>(response: V) -> Option<(&'m str, V)> {
+    let found = TEXTS.into_iter().zip(response.pick(TEXTS));
+    let mut texts = found.filter_map(|(key, value)| Some((key, value.filter(|it| is_text(*it))?)));
+    let (key, value) = texts.next()?;
+    let mut others = response.fields().filter(|(name, _)| *name != key);
+    others.try_fold(MOST_BESIDE, |room, field| room_after(room, field))?;
+    Some((key, value))
+}
+
+/// The rest of `room` bytes after a field; `None` if it has more. Its depth costs room too.
+fn room_after<'m, V: View<'m>>(room: usize, (name, value): (&str, V)) -> Option<usize> {
+    let own = match value.kind() {
+        Kind::Number => value.json().to_string().len(),
+        _ => value.as_str().map_or(0, str::len),
+    };
+    let room = room.checked_sub(name.len() + own + 1)?;
+    let room = value
+        .items()
+        .try_fold(room, |room, item| room_after(room, ("", item)))?;
+    value
+        .fields()
+        .try_fold(room, |room, field| room_after(room, field))
+}
+
+/// Returns true for a text, and for a list of only texts.
+fn is_text<'m>(value: impl View<'m>) -> bool {
+    value.as_str().is_some() || texts_of(value).is_some()
 }
 
 /// The texts of a list that holds only texts.

@@ -52,8 +52,9 @@ fn all_that_is_said(language: Language) -> String {
         prose.of_page(at(61, 0), 61, Some(at(62, 0)), false),
         prose.of_page(at(1, 4000), 1, Some(at(1, 8000)), false),
         prose.of_page(at(99, 0), 99, None, true),
-        prose.of_matches(7, None),
-        prose.of_matches(7, Some(at(812, 0))),
+        prose.of_matches(7, 0, None),
+        prose.of_matches(7, 9, None),
+        prose.of_matches(7, 0, Some(at(812, 0))),
     ]
     .join("\n")
 }
@@ -80,6 +81,7 @@ fn h2_all_sentences_in_english() {
     Part of line 1. Continue with offset 1+8000.
     No lines from 99 on.
     Matching lines: 7.
+    Matching lines: 7, matches: 9.
     Matching lines so far: 7. Continue with offset 812.
     ");
 }
@@ -106,6 +108,7 @@ fn h2_all_sentences_in_chinese() {
     第 1 行的一部分。续读请用 offset 1+8000。
     从第 99 行起没有内容。
     匹配行数：7。
+    匹配行数：7，匹配数：9。
     目前匹配行数：7。续读请用 offset 812。
     ");
 }
@@ -128,7 +131,7 @@ fn h2_built_in_sentences_stay_known_beside_templates() {
         [
             prose.of_page(at(1), 40, Some(at(41)), false),
             prose.of_page(at(99), 99, None, true),
-            prose.of_matches(7, Some(at(812))),
+            prose.of_matches(7, 0, Some(at(812))),
         ]
     };
     let templates = [(Sentence::Next, "More at {next}.".to_owned())].into();

@@ -220,7 +220,8 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
 /// Returns true if these are lines of `text` under their numbers, in order, each whole or cut, or pieces of them.
 fn are_lines(lines: &str, text: &str) -> bool {
     let mut all = text.split('\n').zip(1..).peekable();
-    lines.lines().all(|shown| {
+    // A line may end with a return.
+    lines.split_terminator('\n').all(|shown| {
         let Some((place, shown)) = shown.split_once('|') else {
             return false;
         };

@@ -307,6 +307,14 @@ mod tests {
     }
 
     #[test]
+    fn failures_in_lines_that_end_with_a_return_are_known_again() {
+        let text = "nothing to see\r\n".repeat(100) + "killed\r\n" + &"no\r\n".repeat(300);
+        let shown = Preview::HeadTail.show(&text, 400);
+        assert!(shown.contains("\n101|killed\r\n"), "{shown}");
+        assert!(holds_only(&shown, &text));
+    }
+
+    #[test]
     fn odd_lines_that_look_like_marks_are_known_again() {
         let mut text = "nothing to see\n".repeat(100);
         text.insert_str(50 * 15, "[… 184 B, L16-38 …]\n…]\n");

@@ -656,13 +656,18 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     (shows(text) || shows(&plain(text))) && shown.prose.len() <= MAX_PROSE && !is_said
 }
 
-/// The text as a person sees it: without NUL, each line as it was last drawn.
+/// The text as a person sees it: each line as it was last drawn, with a blank for NULs after more than a letter.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    for line in text.replace('\0', "").split_inclusive('\n') {
+    for line in text.split_inclusive('\n') {
         let end = line.trim_end_matches('\n').trim_end_matches('\r').len();
         let start = line[..end].rfind('\r').map_or(0, |at| at + 1);
-        plain.push_str(&line[start..]);
+        for word in line[start..].split_inclusive('\0') {
+            let letters = word.trim_end_matches('\0');
+            let is_separated = letters.len() > 1 && letters.len() < word.len();
+            plain += letters;
+            plain += if is_separated { " " } else { "" };
+        }
     }
     plain
 }

@@ -4,6 +4,7 @@
 //! They are told by their words, by the place in a file that they begin with, or because they are odd:
 //! in a text of many lines of a few templates, those of a template of their own.
 
+use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
@@ -75,7 +76,7 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     let places: HashSet<usize> = (0..units.len())
         .filter(|at| has(at, is_about_place))
         .collect();
-    let are_reports = places.len() as u64 * PLACES as u64 <= templates.of_words.lines;
+    let are_reports = places.len() as u64 * PLACES as u64 <= templates.lines;
     let odd = templates.odd().map(|(unit, count)| (unit.place, count));
     let odd: HashMap<Place, u64> = odd.collect();
     let is_odd = |at: &usize, most: u64| {
@@ -123,17 +124,14 @@ const STATUS: [&str; 6] = ["status", "code", "exit", "exited", "rc", "returned"]
 /// alone. Names that vary leave too many of these to tell anything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
-    of_words: LinesOfTemplates,
-    of_letters: LinesOfTemplates,
-}
-
-#[derive(Clone, Debug, Default)]
-struct LinesOfTemplates {
-    /// Number of lines of each, for the first [`MAX_TEMPLATES`].
+    /// Number of lines of each of both kinds, for the first [`MAX_TEMPLATES`] of either. In one map, since a result may
+    /// have hundreds of texts: the lowest bit tells the kind.
     counts: HashMap<u64, u64>,
+    /// Number of templates of each kind.
+    known: [usize; 2],
     lines: u64,
-    /// The first [`ODD`] lines of each.
-    few: Vec<(u64, String, Place)>,
+    /// The first [`ODD`] lines of each, with the templates of both kinds.
+    few: Vec<([u64; 2], Box<str>, Place)>,
 }
 
 impl Templates {
@@ -145,71 +143,86 @@ impl Templates {
             lines.next();
         }
         for line in lines {
-            self.of_words.count(template(line), unit);
-            self.of_letters.count(template_of_letters(line), unit);
+            self.lines += 1;
+            let templates = [template(line) & !1, template_of_letters(line) | 1];
+            let mut is_few = false;
+            for template in templates {
+                if let Some(count) = self.count_of(template) {
+                    *count += 1;
+                    is_few |= *count <= ODD;
+                }
+            }
+            if is_few {
+                self.few.push((templates, unit.text.into(), unit.place));
+            }
         }
     }
 
     /// Appends those of another text, which comes after `lines` lines.
     pub(crate) fn append(&mut self, other: &Self, lines: u64) {
-        self.of_words.append(&other.of_words, lines);
-        self.of_letters.append(&other.of_letters, lines);
+        self.lines += other.lines;
+        for (templates, text, place) in &other.few {
+            // In the order of the text, which tells those that are counted.
+            let mut is_few = false;
+            for template in *templates {
+                is_few |= self.count_of(template).is_some_and(|count| *count < ODD);
+            }
+            if is_few {
+                let place = *place;
+                let moved = Unit { text, place }.moved(lines).place;
+                self.few.push((*templates, text.clone(), moved));
+            }
+        }
+        for (template, count) in &other.counts {
+            if let Some(all) = self.counts.get_mut(template) {
+                *all += count;
+            }
+        }
+    }
+
+    /// The number of lines of a template, if it is one of those that are counted.
+    fn count_of(&mut self, template: u64) -> Option<&mut u64> {
+        let known = &mut self.known[usize::from(template & 1 == 1)];
+        match self.counts.entry(template) {
+            Entry::Vacant(_) if *known >= MAX_TEMPLATES => None,
+            Entry::Vacant(new) => {
+                *known += 1;
+                Some(new.insert(0))
+            }
+            Entry::Occupied(known) => Some(known.into_mut()),
+        }
     }
 
     /// Returns true if almost all lines are of common templates.
     pub(crate) fn is_repetitive(&self) -> bool {
-        self.of_words.is_repetitive()
+        self.most_odd(0).is_some()
+    }
+
+    /// The number of lines up to which a template of a kind is odd, in a text that is repetitive.
+    fn most_odd(&self, kind: u64) -> Option<u64> {
+        let are_most = |many: u64| {
+            let counts = self.counts.iter();
+            let of_kind = counts.filter(|(template, _)| *template & 1 == kind);
+            let common = of_kind
+                .map(|(_, count)| *count)
+                .filter(|count| *count >= many);
+            (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
+        };
+        let rare = Some(self.lines / RARE).filter(|rare| are_most(rare + 1));
+        let is_repetitive = self.lines >= MIN_LINES && are_most(COMMON);
+        is_repetitive.then(|| rare.unwrap_or(ODD).max(ODD))
     }
 
     /// The lines of odd templates in a text that is repetitive, each with the number of lines of its template.
     pub(crate) fn odd(&self) -> impl Iterator<Item = (Unit<'_>, u64)> {
-        self.of_words.odd().chain(self.of_letters.odd())
-    }
-}
-
-impl LinesOfTemplates {
-    fn count(&mut self, template: u64, line: Unit<'_>) {
-        self.lines += 1;
-        if self.counts.len() < MAX_TEMPLATES || self.counts.contains_key(&template) {
-            let count = self.counts.entry(template).or_default();
-            *count += 1;
-            if *count <= ODD {
-                self.few.push((template, line.text.to_owned(), line.place));
-            }
-        }
-    }
-
-    fn append(&mut self, other: &Self, lines: u64) {
-        self.lines += other.lines - other.few.len() as u64;
-        for (template, text, place) in &other.few {
-            let place = *place;
-            self.count(*template, Unit { text, place }.moved(lines));
-        }
-        for (template, count) in &other.counts {
-            if let Some(all) = self.counts.get_mut(template) {
-                *all += count - ODD.min(*count);
-            }
-        }
-    }
-
-    fn is_repetitive(&self) -> bool {
-        self.lines >= MIN_LINES && self.are_most(COMMON)
-    }
-
-    /// Returns true if almost all lines are of templates of so many.
-    fn are_most(&self, many: u64) -> bool {
-        let common = self.counts.values().filter(|count| **count >= many);
-        (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
-    }
-
-    fn odd(&self) -> impl Iterator<Item = (Unit<'_>, u64)> {
-        let rare = Some(self.lines / RARE).filter(|rare| self.are_most(rare + 1));
-        let most = rare.unwrap_or(ODD).max(ODD);
-        let is_repetitive = self.is_repetitive();
-        let few = self.few.iter().filter(move |_| is_repetitive);
-        few.filter_map(move |(template, text, place)| {
-            let (count, line, place) = (self.counts[template], text.trim(), *place);
-            let is_odd = count <= most && (line.len() >= MIN_ODD || !line.ends_with(':'));
+        let most = [0, 1].map(|kind| self.most_odd(kind).unwrap_or(0));
+        self.few.iter().filter_map(move |(templates, text, place)| {
+            let counts = templates.iter().zip(most);
+            let odd = counts.filter_map(|(template, most)| {
+                self.counts.get(template).filter(|count| **count <= most)
+            });
+            let (count, line, place) = (*odd.min()?, text.trim(), *place);
+            let is_odd = line.len() >= MIN_ODD || !line.ends_with(':');
             is_odd.then_some((Unit { text, place }, count))
         })
     }

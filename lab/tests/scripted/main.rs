@@ -12,7 +12,7 @@ use offcut_lab::scripted::{CONTEXT, Outcome, Peer, Policy, SIZES, Task, all, que
 use served::ScriptedServer;
 
 /// Tokens of the reader's definition.
-const READER: u64 = 306;
+const READER: u64 = 303;
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]

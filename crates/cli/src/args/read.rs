@@ -43,7 +43,7 @@ pub(crate) struct Read {
     /// Number of lines to print before and after each match.
     #[arg(long, value_name = "N", requires = "pattern")]
     pub(crate) context: Option<u64>,
-    /// Print only how many lines match.
+    /// Print only how many lines match, and the matches if there are more.
     #[arg(long, requires = "pattern")]
     pub(crate) count: bool,
     /// A jq filter: print what it makes of JSON, JSON Lines, a table or lines.

@@ -5,4 +5,4 @@ mod decided;
 mod records;
 
 pub(crate) use decided::{Decided, Decisions, Moment, Substitute, WrittenReplacement};
-pub(crate) use records::Records;
+pub(crate) use records::{ReadRecord, Records};

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use futures_util::future::{join_all, join3};
 
 use crate::backend::{BackendError, ErrorKind};
-use crate::decisions::{Decided, Decisions, Records};
+use crate::decisions::{Decided, Decisions, ReadRecord, Records};
 use crate::fingerprint::Fingerprint;
 use crate::report::Reason;
 use crate::session::Session;
@@ -166,8 +166,20 @@ impl Memory {
             *self.known() = Known::default();
             records.read(0).await?
         };
-        let mut unusable = 0;
-        let mut known = self.known();
+        let (unusable, is_old) = self.learn(records, from, read);
+        if from == 0 {
+            is_lost = self.lacks_content(session).await;
+        }
+        if is_old || is_lost {
+            self.known().forget();
+        }
+        Ok(unusable)
+    }
+
+    /// Learns from the records from the one with this number on. Returns the number of those that decide nothing, and
+    /// true if the newest is too old.
+    fn learn(&self, records: &Records, from: u64, read: Vec<ReadRecord>) -> (usize, bool) {
+        let (mut known, mut unusable) = (self.known(), 0);
         for (number, (read, stored_at)) in (from..).zip(read) {
             // Another task may have read some of them meanwhile.
             if number != known.records {
@@ -185,17 +197,9 @@ impl Memory {
             }
             known.decisions.add(record.decisions);
         }
-        let is_old = known
-            .newest
-            .is_some_and(|newest| records.is_outdated(newest));
-        drop(known);
-        if from == 0 {
-            is_lost = self.lacks_content(session).await;
-        }
-        if is_old || is_lost {
-            self.known().forget();
-        }
-        Ok(unusable)
+        let newest = known.newest;
+        let is_old = newest.is_some_and(|newest| records.is_outdated(newest));
+        (unusable, is_old)
     }
 
     /// Looks for some of the content to which hints lead. Returns true if any of it is gone.

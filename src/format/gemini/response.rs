@@ -102,9 +102,7 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         let value = match value {
             // Everything around the value stays, unless it would no longer be known as the content.
             Value::Object(mut fields)
-                if self.is_only
-                    && (self.is_alone
-                        || fields.get(self.key).is_none_or(|value| is_text(value))) =>
+                if self.is_only && (self.is_alone || fields.get(self.key).is_none_or(is_text)) =>
             {
                 match fields.remove(self.key) {
                     Some(value) => {

@@ -33,7 +33,10 @@ const parts = {
   search_result: ["source"],
   tool_reference: ["tool_name"],
 };
-const isPart = (one) => Object.hasOwn(parts, one?.type ?? "") && parts[one.type].some((name) => name in one);
+const isPart = (one) => {
+  const type = one?.type ?? "";
+  return typeof one === "object" && one !== null && Object.hasOwn(parts, type) && parts[type].some((name) => name in one);
+};
 
 /** Fields of texts, by providers and frameworks. */
 const ofTexts = new Set(

@@ -83,7 +83,7 @@ test("a body is reduced as it was given", async () => {
 test("results of every kind", async () => {
   const reduction = Reduction.inDir(folder());
   const shown = (result) => reduction.truncate(result, { tool: "t", callId: "c1" });
-  for (const short of ["short", [{ id: 1 }], null, undefined, 7, { a: 1 }]) assert.equal(await shown(short), short);
+  for (const short of ["short", [{ id: 1 }], [null, 7], null, undefined, 7, { a: 1 }]) assert.equal(await shown(short), short);
   assert.equal(await shown(Buffer.from("short")), "short");
   for (const long of [LONG, Buffer.from(LONG, "utf16le"), Array.from({ length: 500 }, (_, id) => ({ id, text: "x".repeat(100) }))]) {
     assert.match(await shown(long), /^\[offcut\/1 truncated/);

@@ -115,14 +115,12 @@ impl Jobs {
             let place = self.room.clone().acquire_many_owned(units).await;
             drop(decoder);
             let runtime = Handle::current();
-            let working = self.workers.0.as_ref().map(|workers| {
-                workers.spawn_blocking(move || {
-                    let done = runtime.block_on(async { work(text, deadline).await });
-                    drop(place);
-                    done
-                })
+            let workers = self.workers.0.as_ref().ok_or(PassReason::Bug)?;
+            let working = workers.spawn_blocking(move || {
+                let done = runtime.block_on(async { work(text, deadline).await });
+                drop(place);
+                done
             });
-            let working = working.ok_or(PassReason::Bug)?;
             working.await.map_err(|_| PassReason::Bug)
         };
         let done = timeout_at(deadline + OVERTIME, job).await;

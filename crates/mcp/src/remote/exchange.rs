@@ -120,16 +120,15 @@ impl MessageExchange {
         }
         let first = message.trim_ascii_start().first();
         let is_object = matches!(first, Some(b'{' | b'['));
-        // A list may hold the answer, and nothing else comes.
-        if first == Some(&b'{')
-            && self.meaning.request_id().is_some()
-            && link.learn(&message, &self.meaning) == Relation::Stray
-        {
-            return Err(RequestFailure::in_place_of_answer(&message));
-        }
-        if is_object || self.meaning.request_id().is_none() && !message.trim_ascii().is_empty() {
-            link.deliver(message, &self.meaning).await;
-        } else if self.meaning.request_id().is_some() {
+        let is_request = self.meaning.request_id().is_some();
+        if is_object || !is_request && !message.trim_ascii().is_empty() {
+            let relation = link.learn(&message, &self.meaning);
+            // A list may hold the answer. In place of an object, nothing else comes.
+            if is_request && relation == Relation::Stray && first == Some(&b'{') {
+                return Err(RequestFailure::in_place_of_answer(&message));
+            }
+            link.pass(message, relation, &self.meaning).await;
+        } else if is_request {
             return Err(RequestFailure::NoMessage);
         }
         Ok(())

@@ -172,12 +172,17 @@ impl Link {
     /// Passes a message of the server's to the client. Returns true if it answers the request that
     /// `meaning` is of.
     pub(super) async fn deliver(&self, message: Vec<u8>, meaning: &Meaning) -> bool {
-        let answer = self.learn(&message, meaning);
+        let relation = self.learn(&message, meaning);
+        self.pass(message, relation, meaning).await;
+        matches!(relation, Relation::Result | Relation::Error)
+    }
+
+    /// Passes a message of the server's, which has this relation to the request that `meaning` is of, to the client.
+    pub(super) async fn pass(&self, message: Vec<u8>, relation: Relation, meaning: &Meaning) {
         // Nobody waits for an answer to a notification.
-        if answer != Relation::Stray || !meaning.wants_no_answer() {
+        if relation != Relation::Stray || !meaning.wants_no_answer() {
             self.tell(message).await;
         }
-        matches!(answer, Relation::Result | Relation::Error)
     }
 
     /// Tells the client, or the log, that a message got no answer.

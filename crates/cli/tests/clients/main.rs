@@ -122,10 +122,10 @@ fn compare(client: &str, format: WireFormat) {
     }
     assert!(hints > 10, "{client}: {hints}");
     let log = std::fs::read_to_string(home.path().join("log")).unwrap();
-    assert!(
-        !log.contains(" WARN "),
-        "{client}: nothing was wrong: {log}"
-    );
+    // The provider breaks off one reply on purpose.
+    let warnings = log.lines().filter(|line| line.contains(" WARN "));
+    let others = warnings.filter(|line| !line.contains("reply broke off"));
+    assert_eq!(others.collect::<Vec<_>>(), [""; 0], "{client}: {log}");
     for outcome in front.outcomes.lock().unwrap().iter() {
         assert!(
             ["reduced", "unchanged"].contains(&outcome.as_str()),

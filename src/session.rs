@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::backend::layout::Phase;
-use crate::hint::{Draft, Prose};
+use crate::hint::{Draft, Hint, Prose};
 
 use crate::backend::content::{Id, Marks, Roots, Stored, longest_key};
 use crate::backend::{Backend, Key, Location};
@@ -86,6 +86,16 @@ impl Session {
             let key = key.filter(|key| self.roots.owns(key))?;
             Some(self.stored(backend, key))
         })
+    }
+
+    /// Returns true if a line of `text` begins a hint into one of the stores, whichever session stored there, such as that of
+    /// a program in a tool's command. Believed without a check where it spares a text within the limit its preview.
+    pub(crate) fn has_hints(&self, text: &str) -> bool {
+        let is_stored = |location: Location| {
+            self.backends()
+                .any(|backend| backend.resolve(location.as_str()).is_some())
+        };
+        Hint::locations_in(text).any(is_stored)
     }
 
     /// The content that this session may have stored as `name` in `folder`, in each of its stores.

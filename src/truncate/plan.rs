@@ -135,8 +135,9 @@ impl<'a> ResultPlanner<'a> {
         // A result that contains hints was shown before. Its other texts stayed whole then, and
         // still do.
         let is_ours = |text: &&ArrivingText| {
-            let shown = text.shown();
-            shown.is_some_and(|text| session.apparent_hints(policy, &text).is_some())
+            text.shown().is_some_and(|text| {
+                session.apparent_hints(policy, &text).is_some() || session.has_hints(&text)
+            })
         };
         if count == 0 || longest.iter().any(is_ours) {
             0

@@ -158,6 +158,14 @@ async fn results_within_the_limit_are_previewed_above_a_length() {
         (text(&again.parts), again.report.is_change()),
         (text(&first.parts), false)
     );
+    // So it is in another conversation, after the beginning of what a program has put out.
+    let other = format!("{}{}", lines(20), text(&first.parts));
+    let again = reduction
+        .session("other")
+        .truncate(&call("d", "f"), other.clone())
+        .await
+        .unwrap();
+    assert_eq!(text(&again.parts), other);
     // If a preview gains nothing, everything stays whole, including the other texts.
     let parts = vec![Part::Text(lines(60)), Part::Text("x_1 ".repeat(270))];
     let eager = small(&memory())

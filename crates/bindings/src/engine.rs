@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::{self, Backend, Location};
 use offcut::format::{
-    BodyError, LoopFormat as _, Message, Messages, RequestBody, Spelled, WireFormat,
+    BodyError, Format as _, LoopFormat as _, Message, Messages, Piece, RequestBody, Spelled, WireFormat,
 };
 use offcut::{
     BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
@@ -425,13 +425,32 @@ fn format_of(named: Option<&str>, body: &RequestBody) -> Result<Option<WireForma
         return Err(EngineError::Argument(problem));
     }
     if let Some(name) = named {
-        return parse_format(name).map(Some);
+        let format = parse_format(name)?;
+        let other = body.format().filter(|other| *other != format);
+        let other = other.filter(|other| has_calls(*other, body) && !has_calls(format, body));
+        return match other {
+            None => Ok(Some(format)),
+            Some(other) => Err(EngineError::Argument(format!(
+                "these messages have calls of {other}, and `format` is {name}: name the other, or leave it out"
+            ))),
+        };
     }
     if body.format().is_none() && !body.messages().is_empty() {
         let problem = "no known format fits these messages: pass them as the provider takes them, or name the `format`";
         return Err(EngineError::Argument(problem.into()));
     }
     Ok(body.format())
+}
+
+/// Returns true if the messages have calls or results in this format.
+fn has_calls(format: WireFormat, body: &RequestBody) -> bool {
+    let mut is_there = false;
+    for message in body.messages() {
+        Spelled(format).visit(message, &mut |piece| {
+            is_there |= matches!(piece, Piece::Call(_) | Piece::Result(_));
+        });
+    }
+    is_there
 }
 
 /// A model that gives an answer which is there, or keeps what it is asked.

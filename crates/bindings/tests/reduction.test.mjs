@@ -125,6 +125,8 @@ test("mistakes are told with a cure", async () => {
   const reduction = Reduction.inDir(folder());
   await assert.rejects(reduction.beforeModel([{ a: 1 }]), { name: "TypeError", message: /no known format fits/ });
   await assert.rejects(reduction.beforeModel([{ role: "user", content: "x" }], { format: "openai" }), /"openai-chat"/);
+  const ofOpenai = { role: "tool", tool_call_id: "a", content: "x" };
+  await assert.rejects(reduction.beforeModel([ofOpenai], { format: "anthropic" }), /calls of openai-chat, and `format` is anthropic/);
   await assert.rejects(reduction.wrapToolCall({ a: 1 }, () => "x"), /as the provider writes it/);
   await assert.rejects(reduction.wrapToolCall(calls.anthropic, "x"), { name: "TypeError", message: /`run` must be a function, not String/ });
   await assert.rejects(reduction.truncate("x"), { name: "TypeError", message: /`truncate` needs the tool's name/ });

@@ -182,6 +182,9 @@ def test_mistakes_are_told_with_a_cure(tmp_path, reduction):
         reduction.before_model([{"role": "user", "content": "x"}], "openai")
     with pytest.raises(ValueError, match="no known format fits"):
         reduction.before_model([{"a": 1}])
+    of_openai = {"role": "tool", "tool_call_id": "a", "content": "x"}
+    with pytest.raises(ValueError, match="calls of openai-chat, and `format` is anthropic"):
+        reduction.before_model([of_openai], "anthropic")
     with pytest.raises(ValueError, match="as the provider writes it"):
         reduction.wrap_tool_call({"a": 1}, lambda: "x", "anthropic")
     with pytest.raises(ValueError, match="name the `format`"):

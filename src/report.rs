@@ -235,13 +235,9 @@ impl Report {
         Some(left.max(0).try_into().unwrap_or(u64::MAX))
     }
 
-    /// The notice for a conversation that no clear pass can bring below the threshold.
-    pub(crate) fn beyond_help(&self) -> Option<String> {
-        let TokenCount {
-            count_kind,
-            threshold,
-            ..
-        } = self.tokens?;
+    /// The notice for a conversation that no clear pass can bring below `threshold`, the settings' own.
+    pub(crate) fn beyond_help(&self, threshold: u64) -> Option<String> {
+        let count_kind = self.tokens?.count_kind;
         let may_go = |reason| {
             use Reason::{Recent, StoreFailed, TooLittle, Unanswered};
             matches!(reason, Recent | Unanswered | TooLittle | StoreFailed)

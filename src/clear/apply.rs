@@ -64,6 +64,7 @@ impl Committed {
                 .iter()
                 .filter_map(|decision: &Decision| decision.tokens),
         );
+        let threshold = plan.pass.session.settings.max_tokens_for_clear;
         let mut known = plan.pass.memory.known();
         if let Some(anchor) = plan.anchor {
             known.record_saved(anchor, saved);
@@ -72,7 +73,7 @@ impl Committed {
             decisions,
             ..plan.head
         };
-        report.notice = known.tell_once(report.beyond_help());
+        report.notice = known.tell_once(report.beyond_help(threshold));
         (report, new)
     }
 }

@@ -57,7 +57,10 @@ impl Plan {
         self.head.tokens = Some(TokenCount {
             counted,
             count_kind: scan.count_kind,
-            threshold: session.settings.max_tokens_for_clear,
+            threshold: match pass.threshold() {
+                0 => session.settings.max_tokens_for_clear,
+                threshold => threshold,
+            },
             usage: scan.anchor.map(|anchor| anchor.usage),
         });
         if counted <= pass.threshold() || scan.count_kind != CountKind::Counted {

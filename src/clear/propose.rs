@@ -28,7 +28,7 @@ impl<'a> Planner<'a> {
     pub(super) fn choose(&mut self, counted: u64) {
         let slots = self.slots;
         for (at, slot) in slots.outline.slots.iter().enumerate() {
-            self.stubs.begin(slot.head.id);
+            self.stubs.begin(at, slot.head.id);
             self.choose_result(at, ShortErrors::Stay);
             if self.pass.session.settings.clear_tool_inputs {
                 self.choose_arguments(slot);
@@ -58,7 +58,7 @@ impl<'a> Planner<'a> {
             let Some((at, _)) = results.find(|(_, item)| item.place == place) else {
                 return;
             };
-            self.stubs.begin(slots.outline.slots[at].head.id);
+            self.stubs.begin(at, slots.outline.slots[at].head.id);
             self.choose_result(at, ShortErrors::Go);
             if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
                 left -= edit.freed();
@@ -129,7 +129,7 @@ impl<'a> Planner<'a> {
                 self.edits.push(SlotEdit::kept(item, stays));
                 continue;
             }
-            self.stubs.begin("");
+            self.stubs.begin(usize::MAX, "");
             let of = Source {
                 id: Id::of_call(""),
                 tool: "",

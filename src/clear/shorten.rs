@@ -7,6 +7,7 @@ use super::stub::{Line, Shown, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
 use crate::ours::is_ours;
+use crate::preview::text::utf8::text_of;
 use crate::read_back::{HintContext, previews, texts_in};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
@@ -132,7 +133,7 @@ pub(super) async fn preview_of_content(
     let preview = if is_short {
         hint.preview.clone()
     } else {
-        let (preview, problem) = previewer.show(&String::from_utf8_lossy(text), *budget);
+        let (preview, problem) = previewer.show(&text_of(text), *budget);
         decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
         preview
     };

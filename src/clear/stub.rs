@@ -96,9 +96,9 @@ impl Source<'_> {
 /// Writes the lines of one pass, and gives each content a name that is unique within the pass.
 pub(super) struct Stubs<'a> {
     session: &'a Session,
-    /// Ids of the results so far. A later result with the same id gets its digest in its name,
-    /// whichever pass clears it.
-    ids: HashSet<&'a str>,
+    /// Ids of the results so far, and the first result that has each. A later result with the same id gets its digest
+    /// in its name, whichever pass clears it.
+    ids: HashMap<&'a str, usize>,
     is_repeated_id: bool,
     /// Number of bytes left, in this result, for hints that do not lead into a store.
     room: usize,
@@ -110,16 +110,16 @@ impl<'a> Stubs<'a> {
     pub(super) fn new(session: &'a Session) -> Self {
         Self {
             session,
-            ids: HashSet::new(),
+            ids: HashMap::new(),
             is_repeated_id: false,
             room: SEVERAL,
             names: HashMap::new(),
         }
     }
 
-    /// Moves on to the next result of the conversation.
-    pub(super) fn begin(&mut self, id: &'a str) {
-        self.is_repeated_id = !self.ids.insert(id);
+    /// Moves on to the result `at` this place of the conversation.
+    pub(super) fn begin(&mut self, at: usize, id: &'a str) {
+        self.is_repeated_id = *self.ids.entry(id).or_insert(at) != at;
         self.room = SEVERAL;
     }
 

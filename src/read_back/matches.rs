@@ -47,6 +47,7 @@ pub(super) struct Wanted {
 pub(super) fn compile(pattern: &str, size_limit: usize) -> Result<Regex, regex::Error> {
     RegexBuilder::new(pattern)
         .multi_line(true)
+        .crlf(true)
         .size_limit(size_limit)
         .build()
 }
@@ -387,8 +388,9 @@ fn excerpt(line: &str, at: usize, width: usize, goes_before: bool, ends: bool) -
     let start = at
         .saturating_sub(width / 4)
         .min(line.len().saturating_sub(width));
-    let start = line.floor_char_boundary(start);
+    // Neither end goes beyond the width, and the match is after the first.
     let stop = line.floor_char_boundary(start + width);
+    let start = line.ceil_char_boundary(start);
     let mut out = String::with_capacity(width + 2 * CUT.len_utf8());
     out.extend((start > 0 || goes_before).then_some(CUT));
     out.push_str(&line[start..stop]);
@@ -456,6 +458,32 @@ mod tests {
             &Prose::of(Language::English),
         );
         hint.unwrap()
+    }
+
+    #[test]
+    fn the_end_of_a_long_line_is_shown_whatever_its_signs() {
+        for sign in ["я", "€", "🦀", "\u{2028}"] {
+            for filler in 0..4 {
+                let line = format!(
+                    "{}{}order_id=1234567890",
+                    "x".repeat(filler),
+                    sign.repeat(400)
+                );
+                let found = find(line.as_bytes(), r"order_id=\d+", 1, None, 4_000);
+                assert!(
+                    found.preview.ends_with("order_id=1234567890"),
+                    "{}",
+                    found.preview
+                );
+                assert!(is_of_pages(
+                    &found,
+                    line.as_bytes(),
+                    &Prose::of(Language::English)
+                ));
+            }
+        }
+        let found = find(b"a\r\nb\r\n", "b$", 1, None, 4_000);
+        assert_eq!(found.preview, "2:b\r");
     }
 
     #[test]

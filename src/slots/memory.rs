@@ -139,8 +139,8 @@ impl Memory {
     /// Reads the records that others have written. Returns the number of those that decide nothing,
     /// since they could not be understood.
     ///
-    /// If the first record is gone, the content to which hints lead is gone too: swept, moved or
-    /// deleted. If the newest is too old, that may happen at any moment. Either way all is forgotten,
+    /// If the last record that is known is gone, the content to which hints lead is gone too: swept, moved or
+    /// deleted. (The first may have been written anew.) If the newest is too old, that may happen at any moment. Either way all is forgotten,
     /// and decided again, as it is if content is gone by itself: some of it is looked for each time.
     pub(crate) async fn catch_up(
         &self,
@@ -151,14 +151,14 @@ impl Memory {
             return Ok(0);
         };
         let mut from = self.known().records;
-        let first = async {
-            match from {
-                0 => Ok(true),
-                _ => records.has(0).await,
+        let last = async {
+            match from.checked_sub(1) {
+                None => Ok(true),
+                Some(last) => records.has(last).await,
             }
         };
         let (is_there, read, mut is_lost) =
-            join3(first, records.read(from), self.lacks_content(session)).await;
+            join3(last, records.read(from), self.lacks_content(session)).await;
         let read = if is_there? {
             read?
         } else {

@@ -8,6 +8,7 @@ use crate::backend::layout::Phase;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use super::held::MAX_TAKEN_BACK;
 use super::job::Job;
 use crate::backend::content::{self, BLOCK, Id, Name, Target, is_taken};
 use crate::backend::{BackendError, ErrorKind, Location, Writer};
@@ -81,7 +82,11 @@ impl Spill {
         } = self;
         // All spilled bytes are this text, which only needs a name.
         if matches!(&sources[..], [Source::Spilled(range)] if *range == (0..*all)) {
-            return name(job, id, number, opened(spilled)?, *all).await;
+            let named = name(job, id, number, opened(spilled)?, *all).await;
+            // What fits into memory may be shown instead. A longer text goes to another writer, which may be luckier.
+            if named.is_ok() || *all <= MAX_TAKEN_BACK {
+                return named;
+            }
         }
         if let [Source::Bytes(content)] = &mut sources[..] {
             let content = Bytes::from(std::mem::take(content));

@@ -910,6 +910,8 @@ async fn c18_a_cold_cache_halves_the_threshold() {
             };
             let report = policy.clear_turn(&mut turn).await.unwrap();
             assert_eq!(report.is_change(), is_cold && is_change, "{threshold}");
+            let of_pass = if is_cold { threshold / 2 } else { threshold };
+            assert_eq!(report.tokens.unwrap().threshold, of_pass);
         }
     }
 }

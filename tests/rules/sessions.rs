@@ -1,6 +1,8 @@
 //! A session reads nothing that belongs to another: not by a forged hint, a stale hint or a name.
 
-use crate::common::{builder, call, clear, content, lines, memory, round, text};
+use std::time::Duration;
+
+use crate::common::{builder, call, clear, content, lines, memory, round, stored, text};
 use offcut::agent::Tool;
 use offcut::backend::{Backend, ErrorKind, Fs, Key, Location, Memory};
 use offcut::format::{Message, Messages, Plain, WireFormat};
@@ -436,4 +438,37 @@ async fn b8_a_turn_that_only_repeats_decides_nothing_and_stores_nothing() {
     assert_eq!(repeated[..history.len()], sent);
     assert_eq!(repeated[history.len()..], round("new", "f", lines(400))[..]);
     assert_eq!(store.len(), stored);
+}
+
+/// Two processes that know a conversation, whose records somebody removes.
+#[tokio::test]
+async fn b6_processes_agree_again_after_all_was_removed() {
+    let store = memory();
+    let process = || eager(store.clone()).build().unwrap().session("s");
+    let (one, two) = (process(), process());
+    let mut history = Vec::new();
+    for n in 0..12 {
+        history.extend(round(&format!("call_{n}"), "f", lines(100 + n)));
+        if n == 6 {
+            for (location, _) in stored(&store).await {
+                let key = store.resolve(&location).unwrap();
+                store
+                    .remove(&key, store.now() + Duration::from_secs(9))
+                    .await
+                    .unwrap();
+            }
+            assert!(store.is_empty());
+        }
+        let mut sent = [history.clone(), history.clone()];
+        let order = if n % 2 == 0 {
+            [&one, &two]
+        } else {
+            [&two, &one]
+        };
+        for (process, messages) in order.into_iter().zip(&mut sent) {
+            process.reduce(Plain, messages).await.unwrap();
+        }
+        assert_ne!(sent[0], history);
+        assert_eq!(sent[0], sent[1], "{n}");
+    }
 }

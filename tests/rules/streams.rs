@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-use crate::common::{builder, call, lines, memory, stored, text};
+use crate::common::{builder, call, clear, lines, memory, round, stored, text};
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt, stream};
 use offcut::agent::Tool;
 use offcut::backend::{Fs, Memory};
+use offcut::format::Message;
 use offcut::hint::Hint;
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
@@ -302,6 +303,23 @@ async fn t14_utf16_is_stored_as_it_is_and_shown_counted_and_searched_as_text() {
             assert!(
                 page.contains("\n[1399] built part 9793 好\r\n[1400]"),
                 "{page}"
+            );
+            let eager = builder(&store)
+                .max_tokens_for_clear(1)
+                .clear_retention_suffix_limit(0)
+                .stub_length(160)
+                .build()
+                .unwrap();
+            let mut messages = Vec::from(round("a", "f", text(&shown.parts).to_owned()));
+            messages.push(Message::assistant("so"));
+            clear(&eager, &mut messages).await;
+            let Message::Tool { content, .. } = &messages[1] else {
+                panic!("{messages:?}")
+            };
+            let cleared = Hint::parse(text(content)).unwrap().preview;
+            assert!(
+                cleared.contains("built part") && !cleared.contains('\u{fffd}'),
+                "{cleared}"
             );
             // A page and matches are ours, and never stored again.
             for own in [found, page] {

@@ -108,6 +108,25 @@ async fn t12_content_that_left_memory_and_cannot_be_read_back_is_lost() {
 }
 
 #[tokio::test]
+async fn t12_a_stream_too_long_to_be_shown_goes_to_a_second_writer() {
+    let content = "a line of a long log\n".repeat(900_000);
+    let store = Rigged::new();
+    store
+        .store
+        .fault_on_next_write(Fault::Fail(ErrorKind::Unavailable));
+    let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+    let shown = go(
+        &reduction,
+        &call("a", "f"),
+        output(chunks(&content, 1 << 20)),
+    )
+    .await;
+    assert_eq!(shown.outcome(), Outcome::Truncated);
+    let stored = stored(&store).await;
+    assert!(stored.len() == 1 && stored[0].1 == content.as_bytes());
+}
+
+#[tokio::test]
 async fn t12_preview_only_reports_the_loss() {
     let content = lines(400);
     for (_, _, store) in places(spilled(&content, SIZE)) {

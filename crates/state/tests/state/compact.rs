@@ -18,10 +18,7 @@ async fn compact(
     keep: NonZeroUsize,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let recent = BoundedMessages::new(OpenAiChat, keep).reduce(Vec::new(), messages.clone())?;
-    let old: Vec<_> = messages
-        .iter()
-        .filter(|message| !recent.contains(message))
-        .collect();
+    let old = &messages[..messages.len() - recent.len()];
     if old.is_empty() {
         return Ok(());
     }

@@ -66,7 +66,7 @@ fn of(
         }
         Agent::GeminiCli => gemini_cli(folder, variables),
         Agent::OpenCode => opencode(folder, arguments, variables),
-        Agent::Pi => pi(layout::pi_settings().as_deref()),
+        Agent::Pi => pi(layout::pi_settings().as_deref(), arguments),
     }
 }
 
@@ -367,22 +367,30 @@ fn opencode_urls(settings: &Value, variables: &Variables) -> Result<Endpoints, S
 }
 
 /// Refuses models that OpenCode would find past any base URL.
-fn refuse_others<'m>(mut models: impl Iterator<Item = &'m str>) -> Result<(), String> {
-    let is_other = |model: &str| {
-        let provider = model.split_once('/').map(|(provider, _)| provider);
-        provider.is_some_and(|one| NAMES.iter().all(|(theirs, _)| *theirs != one))
-    };
-    match models.any(is_other) {
+fn refuse_others<'m>(models: impl Iterator<Item = &'m str>) -> Result<(), String> {
+    let provider = |model: &'m str| Some(model.split_once('/')?.0);
+    refuse_other_providers(models.filter_map(provider))
+}
+
+fn refuse_other_providers<'p>(mut providers: impl Iterator<Item = &'p str>) -> Result<(), String> {
+    let is_other = |provider: &str| NAMES.iter().all(|(theirs, _)| *theirs != provider);
+    match providers.any(is_other) {
         true => Err("a model of the agent is of a provider of its own, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `baseURL` to the server's".to_owned()),
         false => Ok(()),
     }
 }
 
-fn pi(folder: Option<&Path>) -> Result<Endpoints, String> {
+fn pi(folder: Option<&Path>, arguments: &[String]) -> Result<Endpoints, String> {
     let mut found = Endpoints::new();
+    let named: Vec<&str> = values(options(arguments), "--provider", "--provider").collect();
+    refuse_other_providers(named.iter().copied())?;
     let Some(folder) = folder else {
         return Ok(found);
     };
+    if named.is_empty() {
+        let settings = json(&folder.join("settings.json"))?;
+        refuse_other_providers(settings["defaultProvider"].as_str().into_iter())?;
+    }
     let models = json(&folder.join("models.json"))?;
     for (theirs, name) in NAMES {
         let provider = &models["providers"][theirs];
@@ -519,7 +527,7 @@ mod tests {
                 let login = folder.path().join("auth.json");
                 codex(&own, Some(&login), at, &arguments, &variables)
             }
-            Agent::Pi => pi(Some(at)),
+            Agent::Pi => pi(Some(at), &arguments),
             agent => of(agent, at, &arguments, &variables),
         }
     }

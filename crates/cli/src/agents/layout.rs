@@ -153,3 +153,15 @@ fn folder(variable: &str) -> Option<PathBuf> {
         .filter(|path| !path.is_empty())
         .map(PathBuf::from)
 }
+
+/// The paths that hints may have for a directory: as it is written, and with its links resolved, also where it does not
+/// exist yet.
+pub(crate) fn spellings(directory: &Path) -> Vec<PathBuf> {
+    let mut all = vec![directory.to_owned()];
+    if let Ok(store) = offcut::backend::Fs::open(directory)
+        && store.path() != directory
+    {
+        all.push(store.path().to_owned());
+    }
+    all
+}

@@ -58,6 +58,9 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
 
     let mut surroundings = Surroundings {
         store: None,
+        user_store: settings::user_store()
+            .ok()
+            .and_then(|url| url.directory().map(Path::to_owned)),
         agent_home: layout::agent_home(agent),
         temporary: Some(std::env::temp_dir()),
     };
@@ -70,6 +73,11 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
     settings.read_file_tool_name = hook::reader(agent).map(str::to_owned);
     let reduction = settings::build(&settings, &origin, None, stores::open)?;
     let store = settings.backend_url.as_ref();
+    if store.is_some_and(|url| url.as_str().starts_with("memory:")) {
+        return Err(Failure::new(format!(
+            "{origin}: what is stored in memory ends with this hook: name a directory as `backend`"
+        )));
+    }
     surroundings.store = store.and_then(|url| url.directory()).map(Path::to_owned);
     let answer = runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings));
     answer.map_err(|error| Failure::new(chain(&error)))

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use offcut::agent::Tool;
-use offcut::backend::Location;
+use offcut::backend::{Key, Location};
 use offcut::format::LoopFormat;
 use offcut::{Part, ToolCall, ToolReduction};
 use serde_json::{Value, json};
@@ -49,6 +49,13 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let reduction = settings::reader(&args.reduction, Some(&named))?;
     let reader = reduction.read_file_tool();
     let mut meant = stores::meanings(&reduction.stores(), &named);
+    let prefix = reduction.prefix();
+    if let Ok(key) = Key::new(format!("{prefix}{named}"))
+        && !prefix.is_empty()
+    {
+        let stores = reduction.stores();
+        meant.splice(0..0, stores.iter().map(|store| store.locate(&key)));
+    }
     if meant.is_empty() {
         // The reader says what is wrong with it.
         meant.push(Location::new(named));

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use crate::agents::Agent;
 use crate::agents::endpoints::{endpoints, setting};
+use crate::agents::layout;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
@@ -150,6 +151,8 @@ fn lead(
     versions: &BTreeMap<&'static str, String>,
 ) -> Lead {
     let mut lead = Lead::default();
+    let stores = store.map(layout::spellings).unwrap_or_default();
+    let stores: Vec<&str> = stores.iter().filter_map(|store| store.to_str()).collect();
     // A client that appends `/responses` to its base URL needs the version there, as the user has it.
     let base = |name: &str, version: &str| {
         let version = versions.get(name).map_or(version, String::as_str);
@@ -169,8 +172,10 @@ fn lead(
             }
             // Settings win over the environment, and these win over the user's.
             let mut settings = json!({"env": {"ANTHROPIC_BASE_URL": base}});
-            if let Some(store) = store.and_then(Path::to_str) {
-                settings["permissions"] = json!({"allow": [format!("Read(/{store}/**)")]});
+            let rules = stores.iter().map(|store| format!("Read(/{store}/**)"));
+            let rules: Vec<String> = rules.collect();
+            if !rules.is_empty() {
+                settings["permissions"] = json!({"allow": rules});
             }
             lead.arguments = vec!["--settings".into(), settings.to_string().into()];
         }
@@ -202,7 +207,7 @@ fn lead(
                 let provider = below(below(&mut settings, "provider"), name);
                 *below(below(provider, "options"), "baseURL") = base.into();
             }
-            if let Some(store) = store.and_then(Path::to_str) {
+            for store in &stores {
                 let allowed = below(below(&mut settings, "permission"), "external_directory");
                 *below(allowed, &format!("{store}/**")) = json!("allow");
             }

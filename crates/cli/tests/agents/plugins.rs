@@ -24,7 +24,7 @@ fn run(plugin: &str, command: &[&str], script: &str) -> Option<Value> {
     let folder = tempfile::tempdir().unwrap();
     let plugin = plugin
         .replacen("__OFFCUT_COMMAND__", &json!(command).to_string(), 1)
-        .replacen("__OFFCUT_STORE__", "\"/home/u/store\"", 1);
+        .replacen("__OFFCUT_STORES__", r#"["/home/u/store"]"#, 1);
     assert!(!plugin.contains("__OFFCUT"));
     fs::write(folder.path().join("plugin.mjs"), plugin).unwrap();
     fs::write(folder.path().join("script.mjs"), script).unwrap();

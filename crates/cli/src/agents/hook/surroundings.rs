@@ -23,6 +23,8 @@ const MAX_WORDS: usize = 64;
 pub struct Surroundings {
     /// The directory of the store, if it is one: results that an agent reads from it pass unchanged.
     pub store: Option<PathBuf>,
+    /// The user's store, where `offcut run` and `offcut mcp` put theirs.
+    pub user_store: Option<PathBuf>,
     /// The agent's own folder, such as `~/.claude`: long output may be taken from files in it. `None`
     /// if it is unknown.
     pub agent_home: Option<PathBuf>,
@@ -61,7 +63,10 @@ impl Surroundings {
     /// forks or resumes a conversation may show one again as a result. `offcut mcp` puts one into a string
     /// of structured content, and `offcut run` shows a beginning before it.
     pub(super) fn is_own_hint(&self, text: &str) -> bool {
-        let stored = |at: Location| inside(self.store.as_deref(), Path::new(at.as_str()));
+        let stored = |at: Location| {
+            let mut stores = [&self.store, &self.user_store].into_iter();
+            stores.find_map(|store| inside(store.as_deref(), Path::new(at.as_str())))
+        };
         let files = locations_in(text).into_iter().filter_map(stored);
         let lengths = files.filter_map(|file| Some(file.metadata().ok()?.len()));
         let lengths: Vec<u64> = lengths.collect();

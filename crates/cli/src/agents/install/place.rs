@@ -97,20 +97,22 @@ pub(super) fn content(installation: &Installation) -> Result<Content, InstallErr
 /// A plug-in with the command that it runs.
 fn plugin(installation: &Installation, plugin: &str) -> Result<Content, InstallError> {
     let command = json!(command::words(installation)?).to_string();
-    let store = json!(command::text(&installation.store)?).to_string();
+    let stores = layout::spellings(&installation.store);
+    let stores: Vec<&str> = stores
+        .iter()
+        .map(|store| command::text(store))
+        .collect::<Result<_, _>>()?;
     let text = plugin.replacen("__OFFCUT_COMMAND__", &command, 1);
-    Ok(Content::Whole(text.replacen("__OFFCUT_STORE__", &store, 1)))
+    let stores = json!(stores).to_string();
+    Ok(Content::Whole(text.replacen(
+        "__OFFCUT_STORES__",
+        &stores,
+        1,
+    )))
 }
 
 /// The rules by which Claude Code may read the store. Two if the store's path holds a symbolic link.
 fn rules(store: &Path) -> Result<Vec<Value>, InstallError> {
-    let mut paths = vec![store.to_owned()];
-    paths.extend(
-        store
-            .canonicalize()
-            .ok()
-            .filter(|resolved| *resolved != store),
-    );
     let rule = |path: &PathBuf| {
         let text = path.to_str().filter(|text| !text.contains(NOT_IN_RULES));
         let text = text.ok_or_else(|| {
@@ -119,7 +121,7 @@ fn rules(store: &Path) -> Result<Vec<Value>, InstallError> {
         })?;
         Ok(json!(format!("Read(/{text}/**)")))
     };
-    paths.iter().map(rule).collect()
+    layout::spellings(store).iter().map(rule).collect()
 }
 
 /// Refuses settings under which a replaced result would be an error.

@@ -5,8 +5,8 @@
 import { spawn } from "node:child_process";
 
 const COMMAND = __OFFCUT_COMMAND__;
-// The directory of the store; null if it is not a directory.
-const STORE = __OFFCUT_STORE__;
+// The paths of the store.
+const STORES = __OFFCUT_STORES__;
 // Shorter results, in bytes, never gain.
 const MIN_BYTES = 1000;
 const TIME_OUT_MS = 10_000;
@@ -64,16 +64,16 @@ function page({ output, metadata }) {
 function allowStore(config) {
   const object = (rules) => (typeof rules === "string" ? { "*": rules } : (rules ?? {}));
   const { external_directory, ...rules } = object(config.permission);
-  const stored = `${STORE.replaceAll("\\", "/")}/*`;
+  const stored = STORES.map((store) => [`${store.replaceAll("\\", "/")}/*`, "allow"]);
   // The last rule that matches counts.
-  const external = { ...object(external_directory), [stored]: "allow" };
+  const external = { ...object(external_directory), ...Object.fromEntries(stored) };
   config.permission = { ...rules, external_directory: external };
 }
 
 export const Offcut = async ({ directory }) => ({
   config: async (config) => {
     // Otherwise OpenCode refuses to read outside the project, and without a user to ask the run ends.
-    if (STORE) allowStore(config);
+    allowStore(config);
   },
 
   "tool.execute.after": async (call, result) => {

@@ -3,11 +3,24 @@
 
 const { isDeepStrictEqual } = require("node:util");
 
+/** JSON as the AI SDK writes it: big integers as texts, and `[Circular]` in place of what is around a value already. */
+function spelled(value) {
+  const around = [];
+  return JSON.stringify(value, function (key, one) {
+    if (typeof one === "bigint") return one.toString();
+    if (typeof one !== "object" || one === null) return one;
+    while (around.length > 0 && around.at(-1) !== this) around.pop();
+    if (around.includes(one)) return "[Circular]";
+    around.push(one);
+    return one;
+  });
+}
+
 /** A call. The arguments of one that `isFixed` are left alone: its provider has signed it. */
 const call = (id, name, args, isFixed) => ({
   id: id ?? "",
   type: "function",
-  function: { name, arguments: typeof args === "string" ? args : JSON.stringify(args ?? {}) },
+  function: { name, arguments: typeof args === "string" ? args : spelled(args ?? {}) },
   ...(isFixed ? { extra_content: {} } : {}),
 });
 
@@ -28,4 +41,4 @@ const newArguments = (before, after) =>
     text === before.tool_calls[nth].function.arguments ? undefined : JSON.parse(text),
   );
 
-module.exports = { assistant, call, changes, newArguments, result };
+module.exports = { assistant, call, changes, newArguments, result, spelled };

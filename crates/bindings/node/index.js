@@ -14,40 +14,6 @@ class SettingsError extends OffcutError {}
 class StoreError extends OffcutError {}
 const classes = { SettingsError, StoreError, TypeError };
 
-/** Types of parts, and the fields that tell one from data with a `type` of the same name. */
-const parts = {
-  "": ["inlineData", "inline_data"],
-  text: ["text"],
-  input_text: ["text"],
-  output_text: ["text"],
-  image: ["source", "data", "url", "base64"],
-  image_url: ["image_url"],
-  input_image: ["image_url", "file_id"],
-  audio: ["data", "url", "base64"],
-  input_audio: ["input_audio"],
-  document: ["source"],
-  file: ["file", "data", "url", "base64", "file_id"],
-  input_file: ["file_id", "file_data", "file_url"],
-  resource: ["resource"],
-  resource_link: ["uri"],
-  search_result: ["source"],
-  tool_reference: ["tool_name"],
-};
-const isPart = (one) => {
-  const type = one?.type ?? "";
-  return typeof one === "object" && one !== null && Object.hasOwn(parts, type) && parts[type].some((name) => name in one);
-};
-
-/** Fields of texts, by providers and frameworks. */
-const ofTexts = new Set(
-  "type text id index annotations citations logprobs extras _meta meta cache_control prompt_cache_breakpoint".split(" "),
-);
-/** True for data that only looks like texts. As parts, it would lose its other fields. */
-const areRows = (list) => {
-  const isOther = ([name, value]) => !ofTexts.has(name) || (name === "id" && typeof value !== "string");
-  return list.every((one) => typeof one.text === "string") && list.some((one) => Object.entries(one).some(isOther));
-};
-
 function load() {
   const hasMusl = process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime;
   const path = process.env.OFFCUT_MODULE ?? `${platform}/${hasMusl ? "offcut.musl.node" : "offcut.node"}`;
@@ -61,7 +27,7 @@ function load() {
   }
 }
 
-const { Core, apply } = load();
+const { Core, apply, areParts } = load();
 
 function named(error) {
   const [, name, text] = /^(SettingsError|StoreError|TypeError): ([^]*)$/.exec(error?.message) ?? [];
@@ -155,11 +121,23 @@ function asText(result) {
   return text;
 }
 
+/** JSON of what may be a part; that of none if it can't be said. */
+function spelledPart(one) {
+  try {
+    return wellFormed(one);
+  } catch {
+    return "null";
+  }
+}
+
 /** A tool's result as the core takes it, and whether it is a list of parts. */
 function given(result) {
   if (result instanceof ArrayBuffer) return [new Uint8Array(result), false];
   if (ArrayBuffer.isView(result)) return [new Uint8Array(result.buffer, result.byteOffset, result.byteLength), false];
-  if (Array.isArray(result) && result.length > 0 && result.every(isPart) && !areRows(result)) return [result.map(wellFormed), true];
+  if (Array.isArray(result) && result.length > 0 && result.every((one) => kindOf(one) === "Object")) {
+    const parts = result.map(spelledPart);
+    if (areParts(`[${parts.join(",")}]`)) return [parts, true];
+  }
   return [asText(result), false];
 }
 
@@ -217,10 +195,15 @@ class Reduction {
   }
 
   async #clear(messages, { format, ...turn }, joins) {
-    if (!Array.isArray(messages)) throw new TypeError("`messages` must be an array, which is changed in place");
+    if (!Array.isArray(messages) || Object.isFrozen(messages)) {
+      throw new TypeError("`messages` must be an array that is not frozen, since it is changed in place: pass a copy");
+    }
     const before = [...messages];
-    const passed = await ask(() => this.#core.clear(format, JSON.stringify(before), turnOf(turn), joins));
-    if (passed.messages) {
+    const text = JSON.stringify(before);
+    const passed = await ask(() => this.#core.clear(format, text, turnOf(turn), joins));
+    if (passed.messages && JSON.stringify(messages.slice(0, before.length)) !== text) {
+      process.emitWarning("offcut: the messages were changed during the pass, so they stay as they are");
+    } else if (passed.messages) {
       // Only a join changes their number, and it is of new messages.
       const isJoined = passed.messages.length !== before.length;
       const changed = (json, nth) => (isJoined ? JSON.parse(json) : changedOnly(before[nth], JSON.parse(json)));
@@ -272,11 +255,14 @@ class Reduction {
     const named = { prompt_template: promptTemplate, input_keys: inputKeys, output_key: outputKey, names_originals: namesOriginals };
     // Other values may be anything.
     const isNeeded = ([key]) => inputKeys.includes(key) || promptTemplate.includes(`{${key}`);
-    const needed = Object.fromEntries(Object.entries(state).filter(isNeeded));
-    check(needed, "field");
-    const [node, before] = [JSON.stringify(named), JSON.stringify(needed)];
+    const needed = () => Object.fromEntries(Object.entries(state).filter(isNeeded));
+    check(needed(), "field");
+    const [node, before] = [JSON.stringify(named), JSON.stringify(needed())];
     const { prompt } = JSON.parse(await ask(() => this.#core.condense(node, before)));
     const answer = (await model(prompt)) ?? "";
+    if (JSON.stringify(needed()) !== before) {
+      throw new TypeError("the state was changed while the model wrote: nothing was deleted, so condense it again");
+    }
     const { left_in_place: leftInPlace, ...done } = JSON.parse(await ask(() => this.#core.condense(node, before, answer)));
     for (const key of done.deleted) delete state[key];
     state[outputKey] = done.output;
@@ -315,7 +301,7 @@ class Reduction {
   #tell(text) {
     const report = JSON.parse(text);
     if (!this.#onReport) {
-      const failures = [...report.decisions.map((one) => one.error), report.records_error];
+      const failures = [...report.decisions.map((one) => one.error), report.records_error, report.notice];
       for (const failure of failures) if (failure) process.emitWarning(`offcut: ${failure}`);
     }
     // What it is about has been done.

@@ -27,7 +27,8 @@ function offcutMiddleware(reduction) {
         const content = `Error: ${error.message}\n Please fix your mistakes.`;
         message = new ToolMessage({ content, name, tool_call_id: id ?? "", status: "error" });
       }
-      return shown(reduction, request.toolCall, message);
+      // Nobody but the user sees the result of such a tool.
+      return request.tool?.returnDirect ? message : shown(reduction, request.toolCall, message);
     },
   });
 }
@@ -64,8 +65,28 @@ async function cleared(reduction, messages) {
     if (ToolMessage.isInstance(message)) return changed(ToolMessage, message, { content: after.content });
     const args = chat.newArguments(before, after);
     const tool_calls = message.tool_calls.map((one, at) => ({ ...one, args: args[at] ?? one.args }));
-    return changed(AIMessage, message, { tool_calls });
+    const content = Array.isArray(message.content) ? withArguments(message.content, tool_calls) : message.content;
+    return changed(AIMessage, message, { tool_calls, content });
   });
+}
+
+/** The blocks of calls with the arguments that the calls have now. */
+const withArguments = (content, calls) =>
+  content.map((block) => {
+    const now = calls.find(({ id }) => id === (block.call_id ?? block.id))?.args;
+    if (now && block.type === "tool_use") return { ...block, input: now };
+    return now && block.type === "function_call" ? { ...block, arguments: JSON.stringify(now) } : block;
+  });
+
+/** What is beside a message of chat completions, and the blocks without thoughts: they sign nothing. */
+const unsigned = new Set(["refusal", "function_call", "tool_calls"]);
+const ofCalls = new Set(["text", "output_text", "refusal", "tool_use", "function_call"]);
+
+/** True for a message whose calls a provider may have signed: with thoughts, or what it keeps of them. */
+function mayBeSigned({ content, additional_kwargs: others }) {
+  const isKept = ([name, value]) => value != null && !unsigned.has(name);
+  const isOther = (block) => !ofCalls.has(block.type) || "extras" in block;
+  return Object.entries(others ?? {}).some(isKept) || (Array.isArray(content) && content.some(isOther));
 }
 
 function changed(Kind, message, fields) {
@@ -74,15 +95,12 @@ function changed(Kind, message, fields) {
 }
 
 function plainMessage(message) {
-  const isList = Array.isArray(message.content);
   if (ToolMessage.isInstance(message)) {
     // Chat completions can't mark an error, and errors stay.
     return chat.result(message.tool_call_id, message.status === "error" ? "" : message.content);
   }
   if (AIMessage.isInstance(message)) {
-    // Beside thoughts, and what a provider keeps of them, calls may be signed.
-    const kept = Object.keys(message.additional_kwargs ?? {}).filter((name) => name !== "tool_calls");
-    const isFixed = isList || kept.length > 0;
+    const isFixed = mayBeSigned(message);
     return chat.assistant(message.text, (message.tool_calls ?? []).map((one) => chat.call(one.id, one.name, one.args, isFixed)));
   }
   return { role: SystemMessage.isInstance(message) ? "system" : "user", content: message.content };

@@ -59,7 +59,7 @@ function textOf(output) {
   if (output.type === "content") {
     return output.value.every((part) => part.type === "text") ? output.value.map((part) => part.text).join("\n") : "";
   }
-  const text = typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? output.reason ?? "");
+  const text = typeof output.value === "string" ? output.value : (chat.spelled(output.value ?? output.reason ?? "") ?? "");
   return output.type.startsWith("error") && text.length <= LONGEST_ERROR ? "" : text;
 }
 

@@ -1,12 +1,14 @@
 //! A reduction whose messages, calls and reports are JSON text.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::{self, Backend, Location};
 use offcut::format::{
-    BodyError, Format as _, LoopFormat as _, Message, Messages, Piece, RequestBody, Spelled, WireFormat,
+    BodyError, Format as _, LoopFormat as _, Message, Messages, Piece, RequestBody, Spelled,
+    WireFormat,
 };
 use offcut::{
     BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
@@ -24,7 +26,11 @@ const TEXT_KINDS: [&str; 3] = ["text", "input_text", "output_text"];
 
 /// A reduction over JSON text.
 #[derive(Clone)]
-pub(crate) struct Engine(ToolReduction);
+pub(crate) struct Engine {
+    reduction: ToolReduction,
+    /// True once it was said that tools lack the reader.
+    has_told: Arc<AtomicBool>,
+}
 
 /// A mistake of the caller, or a failure of a store, as text.
 #[derive(Debug)]
@@ -105,7 +111,29 @@ impl Engine {
     pub(crate) fn open(settings: &str) -> Result<Self, EngineError> {
         let settings = Settings::from_json(settings)?;
         let reduction = ToolReduction::builder().settings(settings, open).build()?;
-        Ok(Self(reduction))
+        Ok(Self::over(reduction))
+    }
+
+    fn over(reduction: ToolReduction) -> Self {
+        Self {
+            reduction,
+            has_told: Arc::default(),
+        }
+    }
+
+    /// Says once in a report that the tools of a request lack the reader that its hints name.
+    fn tell_of_reader(&self, report: &mut Report, tools: &[Value]) {
+        let Some(reader) = self.reader_name().filter(|_| report.is_change()) else {
+            return;
+        };
+        if !tools.is_empty()
+            && !tools.iter().any(|tool| is_named(tool, reader))
+            && !self.has_told.swap(true, Ordering::Relaxed)
+        {
+            let notice =
+                format!("hints name {reader}, which the tools lack: add `tool(format)` to them");
+            report.notice.get_or_insert(notice);
+        }
     }
 
     pub(crate) fn session(&self, id: &str) -> Result<Self, EngineError> {
@@ -113,13 +141,13 @@ impl Engine {
             let problem = "a session needs an id: without one, all conversations would be the same";
             return Err(EngineError::Argument(problem.into()));
         }
-        Ok(Self(self.0.session(id)))
+        Ok(Self::over(self.reduction.session(id)))
     }
 
     /// Returns true if a store is in this process's memory.
     #[cfg(feature = "python")]
     pub(crate) fn is_in_memory(&self) -> bool {
-        let settings = self.0.settings();
+        let settings = self.reduction.settings();
         let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
         let mut urls = of_tools.chain([&settings.backend_url]).flatten();
         urls.any(|url| url.to_string().starts_with("memory:"))
@@ -127,7 +155,7 @@ impl Engine {
 
     /// The reader's name; `None` if hints name none.
     pub(crate) fn reader_name(&self) -> Option<&str> {
-        self.0.settings().read_file_tool_name.as_deref()
+        self.reduction.settings().read_file_tool_name.as_deref()
     }
 
     /// The reader's definition for a request's `tools`.
@@ -136,7 +164,7 @@ impl Engine {
             let problem = "`read_file_tool_name` is false, so there is no reader to define";
             return Err(EngineError::Settings(problem.into()));
         }
-        Ok(self.0.reader(parse_format(format)?).to_string())
+        Ok(self.reduction.reader(parse_format(format)?).to_string())
     }
 
     /// Runs the clear pass. Returns the messages; `None` if nothing has changed. With `joins`, the newest results of
@@ -169,7 +197,8 @@ impl Engine {
             is_cold: known["is_cold"] == true,
             ..Turn::new(&mut conversation)
         };
-        let report = self.0.clear_turn(&mut turn).await?;
+        let mut report = self.reduction.clear_turn(&mut turn).await?;
+        self.tell_of_reader(&mut report, &tools);
         let mut has_changed = false;
         let kept = body.originals().zip(body.messages()).enumerate();
         let kept = kept.map(|(nth, (original, message))| {
@@ -204,7 +233,8 @@ impl Engine {
             is_cold: known["is_cold"] == true,
             ..Turn::new(&mut conversation)
         };
-        let report = self.0.reduce_turn(&mut turn).await?;
+        let mut report = self.reduction.reduce_turn(&mut turn).await?;
+        self.tell_of_reader(&mut report, &tools);
         let is_new = body
             .originals()
             .zip(body.messages())
@@ -239,7 +269,7 @@ impl Engine {
                 true => OriginalsNote::Unnamed,
                 false => OriginalsNote::Named,
             })
-            .reduction(self.0.clone());
+            .reduction(self.reduction.clone());
         let reduced = node.build()?.run(&mut state).await;
         if let Some(prompt) = prompt.get() {
             return Ok(json!({"prompt": prompt}).to_string());
@@ -265,7 +295,7 @@ impl Engine {
         call: &str,
     ) -> Result<Option<AnswerJson>, EngineError> {
         let call = ReadCall::parse(format, call)?;
-        let page = self.0.answer(&call.call).await?;
+        let page = self.reduction.answer(&call.call).await?;
         Ok(page.map(|page| call.answered(page)))
     }
 
@@ -279,7 +309,7 @@ impl Engine {
     ) -> Result<AnswerJson, EngineError> {
         let call = ReadCall::parse(format, call)?;
         let output = output(result, is_error)?;
-        let shown = self.0.truncate(&call.call, output).await?;
+        let shown = self.reduction.truncate(&call.call, output).await?;
         Ok(call.answered(shown))
     }
 
@@ -296,7 +326,7 @@ impl Engine {
         let is_bytes = matches!(result, Returned::Bytes(_));
         let kind = text_kind(&result);
         let output = output(result, is_error)?;
-        let shown = self.0.truncate(&call.call, output).await?;
+        let shown = self.reduction.truncate(&call.call, output).await?;
         let report = text(&shown.report);
         if !is_bytes && !shown.report.is_change() {
             return Ok((None, report));
@@ -317,13 +347,20 @@ impl Engine {
 
     /// Calls the reader. Returns its page, and true if that tells of a mistake.
     pub(crate) async fn read(&self, arguments: &str) -> (String, bool) {
-        let reader = self.0.read_file_tool();
+        let reader = self.reduction.read_file_tool();
         let call = ToolCall::new("", reader.definition().name, arguments);
         match reader.call(&call).await {
             Ok(page) => {
                 let is_error = page.is_error;
                 let (parts, _) = page.into_parts().await;
-                (texts(parts), is_error)
+                match &parts[..] {
+                    [Part::Media { mime, .. }] => {
+                        let told =
+                            format!("{mime}, which a text can't show: `original` has its bytes");
+                        (told, true)
+                    }
+                    _ => (texts(parts), is_error),
+                }
             }
             Err(error) => (error.to_string(), true),
         }
@@ -331,7 +368,7 @@ impl Engine {
 
     /// Everything that is stored at `location`.
     pub(crate) async fn original(&self, location: &str) -> Result<Vec<u8>, EngineError> {
-        match self.0.read_original(&Location::new(location)).await {
+        match self.reduction.read_original(&Location::new(location)).await {
             Some(Ok(bytes)) => Ok(bytes.into()),
             Some(Err(error)) => Err(EngineError::Store(ErrorChain(&error).to_string())),
             None => Err(EngineError::Argument(format!(
@@ -342,7 +379,7 @@ impl Engine {
 
     /// Tries out every store.
     pub(crate) async fn check(&self) -> Result<(), EngineError> {
-        let checked = self.0.check_stores().await;
+        let checked = self.reduction.check_stores().await;
         checked.map_err(|error| EngineError::Store(ErrorChain(&error).to_string()))
     }
 }
@@ -440,6 +477,24 @@ fn format_of(named: Option<&str>, body: &RequestBody) -> Result<Option<WireForma
         return Err(EngineError::Argument(problem.into()));
     }
     Ok(body.format())
+}
+
+/// Returns true if a definition, in whatever a provider puts around it, has this name.
+fn is_named(tool: &Value, name: &str) -> bool {
+    match tool {
+        Value::Object(fields) => {
+            let inner = [
+                "function",
+                "functionDeclarations",
+                "function_declarations",
+                "tools",
+            ];
+            fields.get("name").is_some_and(|own| own == name)
+                || inner.iter().any(|field| is_named(&tool[*field], name))
+        }
+        Value::Array(tools) => tools.iter().any(|tool| is_named(tool, name)),
+        _ => false,
+    }
 }
 
 /// Returns true if the messages have calls or results in this format.
@@ -567,8 +622,13 @@ impl ReadCall {
             Some(other) => other.to_string(),
         };
         let id = ["id", "call_id"].iter().find_map(|key| value[key].as_str());
+        let format = format.ok_or_else(|| EngineError::Argument(no_format.into()))?;
+        if id.is_none() && format != WireFormat::Gemini {
+            let problem = "the call has no `id` of text, by which the provider finds its result";
+            return Err(EngineError::Argument(problem.into()));
+        }
         Ok(Self {
-            format: format.ok_or_else(|| EngineError::Argument(no_format.into()))?,
+            format,
             call: ToolCall::new(id.unwrap_or_default(), name, arguments),
             is_custom,
         })

@@ -7,6 +7,7 @@ use napi::bindgen_prelude::{
 use napi_derive::napi;
 
 use crate::engine::{self, AnswerJson, Engine, EngineError, KeptMessage, Returned};
+use crate::parts;
 
 impl From<EngineError> for Error {
     fn from(failure: EngineError) -> Self {
@@ -24,6 +25,12 @@ impl From<EngineError> for Error {
 #[napi]
 pub fn apply(schema: String, state: Option<String>, updates: String) -> Result<String> {
     Ok(engine::apply(&schema, state.as_deref(), &updates)?)
+}
+
+/// Returns true if a list is one of content parts.
+#[napi]
+pub fn are_parts(list: String) -> bool {
+    parts::are_parts(&list)
 }
 
 /// A reduction: JSON text in, JSON text out. `Reduction` of the package is made of it.

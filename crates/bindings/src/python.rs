@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
 use crate::engine::{self, AnswerJson, Engine, EngineError, KeptMessage, Returned};
+use crate::parts;
 
 create_exception!(
     offcut,
@@ -97,6 +98,12 @@ fn after_fork(is_child: bool) {
 fn apply(py: Python<'_>, schema: &str, state: Option<&str>, updates: &str) -> PyResult<String> {
     py.detach(|| engine::apply(schema, state, updates))
         .map_err(EngineError::into)
+}
+
+/// Returns true if a list is one of content parts.
+#[pyfunction]
+fn are_parts(py: Python<'_>, list: &str) -> bool {
+    py.detach(|| parts::are_parts(list))
 }
 
 fn runtime() -> Result<&'static Runtime, EngineError> {
@@ -301,5 +308,7 @@ impl Core {
 #[pymodule(gil_used = false)]
 mod _offcut {
     #[pymodule_export]
-    use super::{Core, OffcutError, SettingsError, StoreError, after_fork, apply, before_fork};
+    use super::{
+        Core, OffcutError, SettingsError, StoreError, after_fork, apply, are_parts, before_fork,
+    };
 }

@@ -10,12 +10,11 @@ import json
 import logging
 import math
 import os
-import subprocess
 from collections import deque
 from collections.abc import Awaitable, Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, MutableSequence, Sequence, ValuesView
 from typing import Any, Literal, TypeAlias
 
-from ._offcut import Core, OffcutError
+from ._offcut import Core, OffcutError, are_parts
 
 Format: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Report: TypeAlias = dict[str, Any]
@@ -27,31 +26,6 @@ _log = logging.getLogger("offcut")
 _SDKS = ("openai", "anthropic", "google", "mcp")
 #: Packages whose messages are not those of a provider, and the module here that takes them.
 _FRAMEWORKS = {"langchain": "offcut.langchain", "langchain_core": "offcut.langchain", "pydantic_ai": "offcut.pydantic_ai"}
-#: Types of parts, and the field that tells one from data with a `type` of the same name.
-_PARTS = {
-    "": ("inlineData", "inline_data"),
-    "text": ("text",),
-    "input_text": ("text",),
-    "output_text": ("text",),
-    "image": ("source", "data", "url", "base64"),
-    "image_url": ("image_url",),
-    "input_image": ("image_url", "file_id"),
-    "audio": ("data", "url", "base64"),
-    "input_audio": ("input_audio",),
-    "document": ("source",),
-    "file": ("file", "data", "url", "base64", "file_id"),
-    "input_file": ("file_id", "file_data", "file_url"),
-    "resource": ("resource",),
-    "resource_link": ("uri",),
-    "search_result": ("source",),
-    "tool_reference": ("tool_name",),
-}
-
-
-#: Fields of texts, by providers and frameworks.
-_TEXT_FIELDS = {
-    "type", "text", "id", "index", "annotations", "citations", "logprobs", "extras", "_meta", "meta", "cache_control", "prompt_cache_breakpoint",
-}
 
 
 class Reduction:
@@ -130,7 +104,8 @@ class Reduction:
         is_cold: bool = False,
     ) -> Report:
         turn = _turn(tools, last_usage, is_too_long, is_cold)
-        return await asyncio.to_thread(self._clear, messages, format, True, turn)
+        # If this is cancelled, the messages stay.
+        return self._put(messages, *await asyncio.to_thread(self._planned, messages, format, True, turn))
 
     def clear(
         self,
@@ -152,13 +127,13 @@ class Reduction:
         `arguments`, which needs the `format`. Calls of the reader are answered; all others are `run`. An exception of
         `run` becomes a result that is marked as an error.
         """
-        text = _well_formed(call)
+        text = _call(call, run)
         if (answered := self._core.answer(format, text)) is not None:
             return self._message(answered)
         try:
             result = run()
         except Exception as error:
-            outcome = _failed(error)
+            outcome = _raised(error)
         else:
             if inspect.iscoroutine(result):
                 result.close()
@@ -170,14 +145,14 @@ class Reduction:
     async def awrap_tool_call(
         self, call: Any, run: Callable[[], Any], format: Format | None = None
     ) -> Any:
-        text = _well_formed(call)
+        text = _call(call, run)
         if (answered := await asyncio.to_thread(self._core.answer, format, text)) is not None:
             return self._message(answered)
         try:
             result = run()
             outcome = _outcome(await result if inspect.isawaitable(result) else result)
         except Exception as error:
-            outcome = _failed(error)
+            outcome = _raised(error)
         return self._message(await asyncio.to_thread(self._core.message, format, text, *outcome))
 
     def truncate(
@@ -250,6 +225,7 @@ class Reduction:
         answer = model(asked["prompt"]) or ""
         if inspect.isawaitable(answer):
             raise TypeError("`model` has returned an awaitable: use `acondense`")
+        _check_same(before, _needed(state, prompt_template, input_keys))
         return _condensed(state, output_key, self._core.condense(node, before, answer))
 
     async def acondense(
@@ -265,6 +241,7 @@ class Reduction:
         node, before = _node(prompt_template, input_keys, output_key, names_originals), _needed(state, prompt_template, input_keys)
         asked = json.loads(await asyncio.to_thread(self._core.condense, node, before, None))
         answer = await model(asked["prompt"]) or ""
+        _check_same(before, _needed(state, prompt_template, input_keys))
         return _condensed(state, output_key, await asyncio.to_thread(self._core.condense, node, before, answer))
 
     def read(self, path: str, **arguments: Any) -> str:
@@ -294,18 +271,40 @@ class Reduction:
         answered = self._core.answer("openai-chat", _well_formed(call))
         return None if answered is None else self._message(answered)["content"]
 
+    def _content(self, format: Format, arguments: Any) -> Any:
+        """The reader's answer to a call with these arguments, or with this text, as the content of the provider's result."""
+        text = arguments if isinstance(arguments, str) else _dumps(arguments)
+        answered = self._core.answer(format, _dumps({"id": "", "name": self.reader_name, "arguments": text}))
+        if answered is None:
+            return self._core.read(text)[0]
+        message = json.loads(answered[0])
+        if format == "openai-responses":
+            return message["output"]
+        return message["content"][0]["content"] if format == "anthropic" else message["content"]
+
     def _page(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """The reader's answer, and true if it tells of a mistake."""
         return self._core.read(_dumps(arguments))
 
     def _clear(self, messages: MutableSequence[Any], format: Format | None, joins: bool, turn: str) -> Report:
+        return self._put(messages, *self._planned(messages, format, joins, turn))
+
+    def _planned(self, messages: MutableSequence[Any], format: Format | None, joins: bool, turn: str) -> tuple[list[Any], str, Any]:
+        """A pass that has changed nothing yet: the messages that it was over, as they are and as text, and its outcome."""
         if not isinstance(messages, MutableSequence):
             raise TypeError("`messages` must be a list, which is changed in place")
         before = list(messages)
-        kept, report = self._core.clear(format, _dumps(before), turn, joins)
+        text = _dumps(before)
+        return before, text, self._core.clear(format, text, turn, joins)
+
+    def _put(self, messages: MutableSequence[Any], before: list[Any], text: str, cleared: Any) -> Report:
+        kept, report = cleared
         if kept is not None:
             # Others may have been added in the meantime.
-            messages[: len(before)] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
+            if _dumps(list(messages[: len(before)])) == text:
+                messages[: len(before)] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
+            else:
+                _log.warning("the messages were changed during the pass, so they stay as they are")
         return self._tell(report)
 
     def _message(self, shown: tuple[str, str]) -> Any:
@@ -336,7 +335,7 @@ class Reduction:
 def _turn(tools: Sequence[Any], usage: int | None, is_too_long: bool, is_cold: bool) -> str:
     if usage is not None and not (isinstance(usage, int) and 0 <= usage < 1 << 63):
         raise ValueError("`last_usage` must be the number of tokens that the provider counted")
-    known = {"tools": list(tools), "last_usage": usage, "is_too_long": bool(is_too_long), "is_cold": bool(is_cold)}
+    known = {"tools": list(tools or ()), "last_usage": usage, "is_too_long": bool(is_too_long), "is_cold": bool(is_cold)}
     return _dumps(known)
 
 
@@ -363,6 +362,11 @@ def _node(prompt_template: str, input_keys: Sequence[str], output_key: str, name
     return _dumps({**node, "names_originals": names_originals})
 
 
+def _check_same(before: str, now: str) -> None:
+    if before != now:
+        raise ValueError("the state was changed while the model wrote: nothing was deleted, so condense it again")
+
+
 def _condensed(state: MutableMapping[str, Any], output_key: str, text: str) -> dict[str, Any]:
     done: dict[str, Any] = json.loads(text)
     for key in done["deleted"]:
@@ -387,6 +391,14 @@ def _option(value: Any, name: str) -> Any:
         return value
     kind = value if isinstance(value, float) else f"a `{type(value).__name__}`"
     raise TypeError(f"the option `{name}` can't be {kind}: give what JSON can say")
+
+
+def _call(call: Any, run: Any) -> str:
+    if not callable(run):
+        if inspect.iscoroutine(run):
+            run.close()
+        raise TypeError(f"`run` must be a function that runs the tool, not a {type(run).__name__}")
+    return _well_formed(call)
 
 
 def _well_formed(value: Any) -> str:
@@ -439,6 +451,11 @@ def _outcome(result: Any) -> tuple[Returned, bool]:
         return _failed(error)
 
 
+def _raised(error: Exception) -> tuple[Returned, bool]:
+    _log.info("a tool has raised an exception", exc_info=error)
+    return _failed(error)
+
+
 def _failed(error: Exception) -> tuple[Returned, bool]:
     text = str(error)
     return _given(f"{type(error).__name__}: {text}" if text else type(error).__name__)[0], True
@@ -449,9 +466,9 @@ def _given(result: Any) -> tuple[Returned, bool]:
     if isinstance(result, (bytes, bytearray, memoryview)):
         return bytes(result), False
     if isinstance(result, (list, tuple)) and result:
-        parts = [_fields(one) for one in result]
-        if is_parts(parts) and not _are_rows(parts):
-            return [_well_formed(part) for part in parts], True
+        parts = [_well_formed(_fields(one)) for one in result] if _may_be_parts(result) else []
+        if parts and are_parts(f"[{','.join(parts)}]"):
+            return parts, True
     if result is None:
         result = ""
     if not isinstance(result, str):
@@ -467,21 +484,15 @@ def _given(result: Any) -> tuple[Returned, bool]:
     return result, False
 
 
-def _are_rows(parts: Sequence[Mapping[str, Any]]) -> bool:
-    """Returns true for data that only looks like texts. As parts, it would lose its other fields."""
-    is_other = any(name not in _TEXT_FIELDS or name == "id" and not isinstance(part[name], str) for part in parts for name in part)
-    return is_other and all(isinstance(part.get("text"), str) for part in parts)
-
-
-def is_parts(items: Sequence[Any]) -> bool:
-    """Returns true for the content parts of a result."""
-    return all(isinstance(one, Mapping) and any(name in one for name in _PARTS.get(str(one.get("type") or ""), ())) for one in items)
+def _may_be_parts(items: Sequence[Any]) -> bool:
+    return all(isinstance(one, Mapping) or type(one).__module__.partition(".")[0] in _SDKS for one in items)
 
 
 def _fields(value: Any) -> Any:
     """The fields of an object of pydantic or a dataclass; of others that are not JSON's own, the text if they define one."""
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+        is_part = type(value).__module__.partition(".")[0] in _SDKS
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True) if is_part else value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if isinstance(value, Mapping):
@@ -490,9 +501,13 @@ def _fields(value: Any) -> Any:
         return value
     if isinstance(value, (set, frozenset, range, deque, KeysView, ValuesView, ItemsView)):
         return list(value)
+    if hasattr(value, "tolist"):
+        # Arrays and their numbers: their texts leave out the middle.
+        return value.tolist()
     kind: Any = type(value)
-    is_bare = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
-    if is_bare or isinstance(value, (bytes, bytearray, io.IOBase, Iterator, subprocess.CompletedProcess)) or callable(value):
+    # A text for debugging may be short of what there is.
+    is_bare = kind.__str__ is object.__str__
+    if is_bare or isinstance(value, (bytes, bytearray, io.IOBase, Iterator)) or callable(value) or hasattr(value, "to_csv"):
         raise TypeError(f"no JSON says a `{kind.__name__}`: a tool may return text, bytes, content parts, or what JSON can say")
     return str(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,12 +22,14 @@ class State:
     def __init__(self, schema: Mapping[str, Any] | str, value: Mapping[str, Any] | None = None):
         """Begins without fields, where reducers start from the schema's defaults, or with the `value` of an earlier state."""
         self._schema = schema if isinstance(schema, str) else _dumps(schema)
+        self._lock = threading.Lock()
         self._text = apply(self._schema, None if value is None else exact(_dumps(value)), "[]")
 
     def apply(self, *updates: Mapping[str, Any]) -> dict[str, Any]:
         """Applies the updates in their order, or none of them, and returns the new value."""
-        self._text = apply(self._schema, self._text, exact(_dumps(list(updates))))
-        return self.value
+        with self._lock:
+            self._text = apply(self._schema, self._text, exact(_dumps(list(updates))))
+            return self.value
 
     @property
     def value(self) -> dict[str, Any]:

@@ -41,10 +41,10 @@ def reader(reduction: Reduction, *, is_async: bool = False) -> Any:
     """The reader as a tool of `tool_runner`; `is_async` for that of an `AsyncAnthropic`."""
     told = reduction.tool("anthropic")
 
-    def read(**arguments: Any) -> str:
-        return reduction._page(arguments)[0]
+    def read(**arguments: Any) -> Any:
+        return reduction._content("anthropic", arguments)
 
-    async def aread(**arguments: Any) -> str:
+    async def aread(**arguments: Any) -> Any:
         return await asyncio.to_thread(read, **arguments)
 
     known = {"name": told["name"], "description": told["description"], "input_schema": told["input_schema"]}

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -20,8 +21,12 @@ from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 
 from . import _chat
-from ._reduction import Reduction, is_parts
+from ._offcut import are_parts
+from ._reduction import Reduction, _dumps
 
+#: What is beside a message of chat completions, and the blocks without thoughts: they sign nothing.
+_UNSIGNED = {"refusal", "function_call", "tool_calls"}
+_BLOCKS = {"text", "output_text", "refusal", "tool_use", "function_call"}
 _ROLES: dict[type[BaseMessage], str] = {SystemMessage: "system", HumanMessage: "user"}
 
 
@@ -44,28 +49,32 @@ class OffcutMiddleware(AgentMiddleware):
         return await asyncio.to_thread(self.before_model, state, runtime)
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        return self._read(request.tool_call) or self._shown(request.tool_call, handler(request))
+        return self._read(request.tool_call) or self._shown(request, handler(request))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         page = await asyncio.to_thread(self._read, request.tool_call)
-        return page or await asyncio.to_thread(self._shown, request.tool_call, await handler(request))
+        return page or await asyncio.to_thread(self._shown, request, await handler(request))
 
     def _read(self, call: Any) -> ToolMessage | None:
         """The reader's answer, also where a tool of the agent has taken its name; none if the call names nothing stored."""
         content = self.reduction._answer(call)
         return None if content is None else ToolMessage(content, name=call["name"], tool_call_id=call["id"] or "")
 
-    def _shown(self, call: Any, result: Any) -> Any:
+    def _shown(self, request: Any, result: Any) -> Any:
+        # Nobody but the user sees this one.
+        if getattr(request.tool, "return_direct", False):
+            return result
+        call = request.tool_call
         if isinstance(result, Command):
             update = result.update
             if isinstance(update, dict) and isinstance(update.get("messages"), list):
-                messages = [self._shown(call, one) for one in update["messages"]]
+                messages = [self._shown(request, one) for one in update["messages"]]
                 return replace(result, update={**update, "messages": messages})
             return result
         if not isinstance(result, ToolMessage):
             return result
         before, is_error = _parts(result.content), result.status == "error"
-        if not isinstance(before, str) and not is_parts(before):
+        if not isinstance(before, str) and not are_parts(_dumps(before)):
             return result
         content = self.reduction.truncate(
             before, tool=call["name"], call_id=call["id"] or "", arguments=call["args"], is_error=is_error
@@ -77,11 +86,11 @@ def reader(reduction: Reduction) -> StructuredTool:
     """The reader as a tool."""
     told = reduction.tool("anthropic")
 
-    def read(**arguments: Any) -> str:
-        return reduction._page(arguments)[0]
+    def read(**arguments: Any) -> Any:
+        return reduction._content("openai-chat", arguments)
 
-    async def aread(**arguments: Any) -> str:
-        return (await asyncio.to_thread(reduction._page, arguments))[0]
+    async def aread(**arguments: Any) -> Any:
+        return await asyncio.to_thread(read, **arguments)
 
     return StructuredTool.from_function(
         read, aread, name=told["name"], description=told["description"], args_schema=told["input_schema"]
@@ -100,14 +109,28 @@ def _parts(content: Any) -> Any:
     return content
 
 
+def _is_other(block: Any) -> bool:
+    return not isinstance(block, dict) or block.get("type") not in _BLOCKS or "extras" in block
+
+
+def _image(part: Any) -> Any:
+    """An image as chat completions have it, whoever wrote it."""
+    source = part.get("source", part) if isinstance(part, dict) and part.get("type") == "image" else {}
+    data, mime = source.get("base64") or source.get("data"), source.get("mime_type") or source.get("media_type")
+    return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{data}"}} if data and mime else part
+
+
 def _plain(message: BaseMessage) -> dict[str, Any]:
     content = _parts(message.content)
     if isinstance(message, ToolMessage):
+        if isinstance(content, list):
+            content = [_image(part) for part in content]
         # Chat completions can't mark an error, and errors stay.
         return _chat.result(message.tool_call_id, "" if message.status == "error" else content)
     if isinstance(message, AIMessage):
         # Beside thoughts, and what a provider keeps of them, calls may be signed.
-        is_fixed = bool(message.additional_kwargs) or isinstance(content, list)
+        others = (value for key, value in message.additional_kwargs.items() if key not in _UNSIGNED)
+        is_fixed = any(value is not None for value in others) or isinstance(content, list) and any(map(_is_other, content))
         calls = [_chat.call(one["id"], one["name"], one["args"], is_fixed=is_fixed) for one in message.tool_calls]
         return _chat.assistant(message.text if isinstance(content, list) else content, calls)
     return {"role": _ROLES.get(type(message), "user"), "content": content}
@@ -117,5 +140,19 @@ def _changed(message: BaseMessage, old: dict[str, Any], new: dict[str, Any]) -> 
     if isinstance(message, AIMessage):
         arguments = _chat.new_arguments(old, new)
         calls = [call if args is None else {**call, "args": args} for call, args in zip(message.tool_calls, arguments)]
-        return message.model_copy(update={"tool_calls": calls})
+        new_args = {call["id"]: call["args"] for call in calls}
+        content = message.content
+        if isinstance(content, list):
+            content = [_with_arguments(block, new_args) for block in content]
+        return message.model_copy(update={"tool_calls": calls, "content": content})
     return message.model_copy(update={"content": new["content"]})
+
+
+def _with_arguments(block: Any, arguments: dict[str | None, Any]) -> Any:
+    """The block of a call with the arguments that the call has now."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "tool_use" and block.get("id") in arguments:
+        return {**block, "input": arguments[block["id"]]}
+    if kind == "function_call" and block.get("call_id") in arguments:
+        return {**block, "arguments": json.dumps(arguments[block["call_id"]], ensure_ascii=False)}
+    return block

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -38,12 +37,18 @@ def input_filter(reduction: Reduction) -> Callable[[CallModelData[Any]], Awaitab
     return filtered
 
 
+def _part(part: dict[str, Any]) -> Any:
+    kind = part["type"].removeprefix("input_")
+    return {**part, "type": kind}
+
+
 def reader(reduction: Reduction) -> FunctionTool:
     """The reader as a tool."""
     told = reduction.tool("openai-responses")
 
-    async def read(context: Any, arguments: str) -> str:
-        return (await asyncio.to_thread(reduction._page, json.loads(arguments or "{}")))[0]
+    async def read(context: Any, arguments: str) -> Any:
+        content = await asyncio.to_thread(reduction._content, "openai-responses", arguments or "{}")
+        return content if isinstance(content, str) else [_part(one) for one in content]
 
     return FunctionTool(
         name=told["name"],

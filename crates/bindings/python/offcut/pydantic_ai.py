@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import FunctionToolset, Tool, ToolReturn
+from pydantic_ai import BinaryContent, FunctionToolset, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
     ModelMessage,
@@ -64,10 +65,17 @@ def reader(reduction: Reduction) -> Tool:
     """The reader as a tool."""
     told = reduction.tool("anthropic")
 
-    async def read(**arguments: Any) -> str:
-        return (await asyncio.to_thread(reduction._page, arguments))[0]
+    async def read(**arguments: Any) -> Any:
+        content = await asyncio.to_thread(reduction._content, "anthropic", arguments)
+        return content if isinstance(content, str) else [_medium(one) for one in content]
 
     return Tool.from_schema(read, told["name"], told["description"], told["input_schema"])
+
+
+def _medium(block: dict[str, Any]) -> Any:
+    source = block.get("source", {})
+    data = source.get("data")
+    return block.get("text", "") if data is None else BinaryContent(base64.b64decode(data), media_type=source["media_type"])
 
 
 def cleared(reduction: Reduction, messages: list[ModelMessage]) -> list[ModelMessage]:

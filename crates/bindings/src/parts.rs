@@ -1,0 +1,179 @@
+//! Content parts of a result, told from rows of data that have a `type` too.
+
+use serde_json::{Map, Value};
+
+/// Fields that any part may have.
+const ANYWHERE: [&str; 7] = [
+    "type",
+    "annotations",
+    "cache_control",
+    "extras",
+    "_meta",
+    "meta",
+    "prompt_cache_breakpoint",
+];
+
+type Check = fn(&Value) -> bool;
+
+/// The kinds of parts by their `type`: the field with the content and what it must be, and the fields that may stand beside it.
+/// They are those of the providers, of MCP and of LangChain.
+const KINDS: [(&str, &str, Check, &str); 26] = [
+    ("", "inlineData", Value::is_object, ""),
+    ("", "inline_data", Value::is_object, ""),
+    ("text", "text", Value::is_string, "citations logprobs"),
+    ("input_text", "text", Value::is_string, ""),
+    ("output_text", "text", Value::is_string, "logprobs"),
+    ("image", "source", Value::is_object, ""),
+    (
+        "image",
+        "data",
+        Value::is_string,
+        "mimeType mime_type source_type metadata",
+    ),
+    ("image", "base64", Value::is_string, "mime_type"),
+    (
+        "image",
+        "url",
+        Value::is_string,
+        "mime_type source_type metadata",
+    ),
+    ("image_url", "image_url", is_url, ""),
+    (
+        "input_image",
+        "image_url",
+        Value::is_string,
+        "detail file_id",
+    ),
+    (
+        "input_image",
+        "file_id",
+        Value::is_string,
+        "detail image_url",
+    ),
+    (
+        "audio",
+        "data",
+        Value::is_string,
+        "mimeType mime_type source_type metadata",
+    ),
+    ("audio", "base64", Value::is_string, "mime_type"),
+    (
+        "audio",
+        "url",
+        Value::is_string,
+        "mime_type source_type metadata",
+    ),
+    ("input_audio", "input_audio", Value::is_object, ""),
+    (
+        "document",
+        "source",
+        Value::is_object,
+        "title context citations",
+    ),
+    ("file", "file", Value::is_object, ""),
+    (
+        "file",
+        "data",
+        Value::is_string,
+        "mimeType mime_type source_type metadata",
+    ),
+    ("file", "base64", Value::is_string, "mime_type"),
+    (
+        "file",
+        "url",
+        Value::is_string,
+        "mime_type source_type metadata",
+    ),
+    ("input_file", "file_id", Value::is_string, "detail"),
+    (
+        "input_file",
+        "file_data",
+        Value::is_string,
+        "filename detail",
+    ),
+    (
+        "input_file",
+        "file_url",
+        Value::is_string,
+        "filename detail",
+    ),
+    ("resource", "resource", Value::is_object, ""),
+    (
+        "resource_link",
+        "uri",
+        Value::is_string,
+        "name title description mimeType size icons",
+    ),
+];
+
+fn is_url(value: &Value) -> bool {
+    value.is_string() || value.is_object()
+}
+
+/// Returns true if all items of a list are content parts.
+pub(crate) fn are_parts(list: &str) -> bool {
+    let list = serde_json::from_str::<Vec<Map<String, Value>>>(list);
+    list.is_ok_and(|items| !items.is_empty() && items.iter().all(is_part))
+}
+
+fn is_part(fields: &Map<String, Value>) -> bool {
+    let kind = match fields.get("type") {
+        None => "",
+        Some(kind) => kind.as_str().unwrap_or("-"),
+    };
+    match kind {
+        "search_result" => fields.get("content").is_some_and(Value::is_array),
+        "tool_reference" => fields.get("tool_name").is_some_and(Value::is_string),
+        _ => KINDS.iter().any(|(known, content, is_right, beside)| {
+            let may_stand = |(name, value): (&String, &Value)| match name.as_str() {
+                // Those of a database would be lost.
+                "id" => value.as_str().is_some_and(|id| id.starts_with("lc_")),
+                name => {
+                    name == *content
+                        || ANYWHERE.contains(&name)
+                        || beside.split(' ').any(|one| one == name)
+                }
+            };
+            *known == kind
+                && fields.get(*content).is_some_and(is_right)
+                && fields.iter().all(may_stand)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_parts;
+
+    #[test]
+    fn rows_are_told_from_parts() {
+        for parts in [
+            r#"[{"type":"text","text":"a"},{"type":"image","data":"eA==","mimeType":"image/png","annotations":{}}]"#,
+            r#"[{"type":"text","text":"a","id":"lc_1","extras":{}}]"#,
+            r#"[{"type":"image","source":{"type":"base64"},"cache_control":{}}]"#,
+            r#"[{"type":"image_url","image_url":{"url":"data:"}}]"#,
+            r#"[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]"#,
+            r#"[{"type":"resource_link","uri":"file:///a","name":"a"}]"#,
+            r#"[{"type":"search_result","source":"a","title":"b","content":[]}]"#,
+        ] {
+            assert!(are_parts(parts), "{parts}");
+        }
+        for rows in [
+            "[]",
+            "[1]",
+            "{}",
+            r#"[{"type":"file","name":"a.rs","url":"https://a"}]"#,
+            r#"[{"type":"document","source":"wiki","title":"a"}]"#,
+            r#"[{"type":"image","url":"https://a","title":"b"}]"#,
+            r#"[{"type":"search_result","source":"a","score":1}]"#,
+            r#"[{"type":"text","text":"a","id":"5"}]"#,
+            r#"[{"type":"text","text":"a","index":5}]"#,
+            r#"[{"type":"text","text":null}]"#,
+            r#"[{"type":7,"text":"a"}]"#,
+            r#"[{"type":null,"text":"a"}]"#,
+            r#"[{"type":"text","text":"a"},{"type":"dir"}]"#,
+        ] {
+            assert!(!are_parts(rows), "{rows}");
+        }
+    }
+}

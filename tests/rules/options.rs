@@ -424,7 +424,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     token_counter
         pass: Some((3586, 1000))
     a counter of one's own
-        error: [offcut/1 cleared 201B/30L 43 "memory://all/clear/error-e8c48a315d878fd3"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
+        error: [offcut/1 cleared 201B/30L 43 "memory://all/clear/error"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         pass: Some((7813, 1000))
     max_tokens_for_clear
         old: p1.rs (300 lines)

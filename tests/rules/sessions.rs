@@ -448,7 +448,7 @@ async fn b6_processes_agree_again_after_all_was_removed() {
     let (one, two) = (process(), process());
     let mut history = Vec::new();
     for n in 0..12 {
-        history.extend(round(&format!("call_{n}"), "f", lines(100 + n)));
+        history.extend(round(&format!("call_{n}"), "f", lines(300 + n)));
         if n == 6 {
             for (location, _) in stored(&store).await {
                 let key = store.resolve(&location).unwrap();

@@ -65,6 +65,19 @@ for (const way of ["generate", "stream"]) {
   }
 }
 
+test("AI SDK, what JSON has no words for", { skip: !has("ai") }, async () => {
+  const { offcutMiddleware } = await import("offcut/ai-sdk");
+  const { transformParams } = offcutMiddleware(Reduction.inDir(folder()));
+  const around = { a: 1 };
+  around.self = around;
+  const call = { type: "tool-call", toolCallId: "c", toolName: "t", input: { n: 5n } };
+  for (const value of [{ id: 5n }, around]) {
+    const result = { type: "tool-result", toolCallId: "c", toolName: "t", output: { type: "json", value } };
+    const prompt = [{ role: "assistant", content: [call] }, { role: "tool", content: [result] }];
+    assert.deepEqual((await transformParams({ params: { prompt } })).prompt, prompt);
+  }
+});
+
 for (const rounds of [1, 6]) {
   test(`LangChain, ${rounds} rounds`, { skip: !has("langchain") }, async () => {
     const { createAgent, tool } = await import("langchain");

@@ -232,6 +232,12 @@ test("what is known of a turn counts", async () => {
   assert.match(JSON.stringify(await reduction.reduce(body, { isTooLong: true })), /offcut\/1 cleared/);
 });
 
+test("rows are not parts", async () => {
+  const reduction = Reduction.inDir(folder());
+  const rows = [{ type: "file", name: "a.rs", url: "https://example.org/a.rs" }];
+  assert.equal((await reduction.wrapToolCall(calls["openai-chat"], () => rows)).content, JSON.stringify(rows));
+});
+
 test("results that JSON has no words for", async () => {
   const reduction = Reduction.inDir(folder());
   const shown = async (run) => (await reduction.wrapToolCall(calls.anthropic, run)).content[0];
@@ -264,6 +270,23 @@ test("messages pushed during a pass stay", async () => {
   assert.equal(messages.at(-1).content, "and quickly");
   await assert.rejects(Reduction.inDir(folder()).beforeModel({ messages }), TypeError);
   await assert.rejects(Reduction.inDir(folder()).beforeModel([], { lastUsage: -1 }), TypeError);
+});
+
+test("messages changed during a pass stay", async () => {
+  const reduction = Reduction.inDir(folder(), early);
+  const messages = conversation();
+  const passing = reduction.beforeModel(messages);
+  const edited = { role: "user", content: "stop" };
+  messages.splice(0, 1, edited);
+  const now = [...messages];
+  await passing;
+  assert.deepEqual(messages, now);
+  await assert.rejects(reduction.beforeModel(Object.freeze(conversation())), /not frozen/);
+  const state = { notes: ["a"] };
+  const model = async () => state.notes.push("b") && "both";
+  const condensed = reduction.condense(state, model, { promptTemplate: "Sum up: {notes}", inputKeys: ["notes"] });
+  await assert.rejects(condensed, /changed while the model wrote/);
+  assert.deepEqual(state, { notes: ["a", "b"] });
 });
 
 test("the cases of state that all languages run", async () => {

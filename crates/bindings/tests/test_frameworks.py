@@ -30,6 +30,59 @@ async def alogs(nth: int = 0) -> str:
     return LOG
 
 
+def test_langchain_s_calls_are_signed_beside_thoughts_alone(reduction):
+    pytest.importorskip("langchain.agents")
+    from langchain_core.messages import AIMessage, ToolMessage
+    from offcut.langchain import OffcutMiddleware, _changed, _plain
+
+    calls = [{"name": "t", "args": {"a": "x"}, "id": "c", "type": "tool_call"}]
+    block = {"type": "tool_use", "id": "c", "name": "t", "input": {"a": "x"}}
+    thought = {"type": "thinking", "thinking": "so", "signature": "s"}
+    message = AIMessage([{"type": "text", "text": "a"}, block], tool_calls=calls)
+    for one in (AIMessage("", tool_calls=calls, additional_kwargs={"refusal": None}), message):
+        assert "extra_content" not in _plain(one)["tool_calls"][0]
+    for one in (AIMessage([thought, block], tool_calls=calls), AIMessage("", tool_calls=calls, additional_kwargs={"signatures": {"c": "s"}})):
+        assert "extra_content" in _plain(one)["tool_calls"][0]
+    old = _plain(message)
+    new = json.loads(json.dumps(old).replace("x", "y"))
+    changed = _changed(message, old, new)
+    assert changed.tool_calls[0]["args"] == changed.content[1]["input"] == {"a": "y"}
+    image = ToolMessage([{"type": "image", "base64": "aGk=", "mime_type": "image/png"}], tool_call_id="c")
+    assert _plain(image)["content"][0]["image_url"]["url"] == "data:image/png;base64,aGk="
+
+
+@pytest.mark.parametrize("kind", ["agents", "anthropic", "pydantic_ai"])
+def test_a_reader_returns_images(tmp_path, kind):
+    pytest.importorskip(kind)
+    reduction = small(tmp_path)
+    url = "data:image/png;base64,aGk="
+    messages = [{"role": "user", "content": "go"}]
+    for nth in range(4):
+        call = {"id": f"c{nth}", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+        content = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "a line\n" * 2_000}]
+        messages += [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": f"c{nth}", "content": content}]
+    reduction.before_model(messages)
+    path = json.dumps(messages).split('[offcut/1 cleared ')[1].split('\\"')[1]
+    with pytest.raises(ValueError, match="image/png"):
+        reduction.read(path)
+    if kind == "agents":
+        from offcut.openai_agents import reader
+
+        [image] = asyncio.run(reader(reduction).on_invoke_tool(None, json.dumps({"path": path})))
+        assert image["type"] == "image" and image["image_url"] == url
+        assert "invalid JSON" in asyncio.run(reader(reduction).on_invoke_tool(None, "{bad"))
+    elif kind == "anthropic":
+        from offcut.anthropic import reader
+
+        [image] = reader(reduction).call({"path": path})
+        assert image["source"]["data"] == "aGk="
+    else:
+        from offcut.pydantic_ai import reader
+
+        [image] = asyncio.run(reader(reduction).function(path=path))
+        assert image.data == b"hi" and image.media_type == "image/png"
+
+
 @pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke"])
 def test_langchain(reduction, way):
     langchain = pytest.importorskip("langchain.agents")

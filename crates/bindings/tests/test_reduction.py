@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -164,7 +165,8 @@ def test_results_of_every_kind(reduction):
     assert reduction.wrap_tool_call(bare, lambda: "fine")["parts"][0]["functionResponse"]["name"] == "grep"
     kinds = [{"type": "input_text", "text": LONG}]
     assert [part["type"] for part in shown(kinds)] == ["input_text"]
-    for rows in [[{"type": "text", "text": "80", "marks": []}], [{"type": "text", "id": 7, "text": "80"}]]:
+    listing = [{"type": "file", "name": "a.rs", "url": "https://example.org/a.rs"}]
+    for rows in [[{"type": "text", "text": "80", "marks": []}], [{"type": "text", "id": 7, "text": "80"}], listing]:
         assert json.loads(reduction.wrap_tool_call(CALLS["openai-chat"], lambda: rows)["content"]) == rows
     neutral = {"id": "c2", "name": "t", "arguments": {"a": 1}}
     assert reduction.wrap_tool_call(neutral, lambda: "fine", "openai-chat")["content"] == "fine"
@@ -344,6 +346,65 @@ def test_messages_added_during_a_pass_stay(tmp_path):
         assert report["decisions"] and len(messages) == count + 1 and messages[-1]["content"] == "and quickly"
 
     asyncio.run(work())
+
+
+def test_messages_changed_during_a_pass_stay(tmp_path, caplog):
+    reduction = small(tmp_path)
+    messages = conversation("openai-chat")
+    planned = reduction._planned(messages, None, True, '{}')
+    assert planned[2][0] is not None
+    messages.insert(0, {"role": "system", "content": "stop"})
+    now = list(messages)
+    reduction._put(messages, *planned)
+    assert messages == now and "changed during the pass" in caplog.text
+    state = {"notes": ["a"]}
+
+    def model(prompt):
+        state["notes"].append("b")
+        return "both"
+
+    with pytest.raises(ValueError, match="changed while the model wrote"):
+        reduction.condense(state, model, "Sum up: {notes}", input_keys=["notes"])
+    assert state == {"notes": ["a", "b"]}
+
+
+def test_tools_without_the_reader_are_told_of_once(tmp_path):
+    reduction = small(tmp_path)
+    told = [reduction.before_model(conversation("openai-chat"), tools=[{"name": "grep"}]).get("notice") for _ in range(2)]
+    assert "hints name read_file, which the tools lack" in told[0] and not told[1]
+    with_reader = [reduction.tool("openai-chat")]
+    assert "notice" not in small(tmp_path / "2").before_model(conversation("openai-chat"), tools=with_reader)
+
+
+def test_what_only_looks_like_json_is_told(reduction):
+    class Array:
+        def tolist(self):
+            return [1, 2]
+
+    class Bare:
+        def __repr__(self):
+            return "<Bare …>"
+
+    async def later():
+        yield 1
+
+    def answer(result):
+        return reduction.wrap_tool_call(CALLS["openai-chat"], lambda: result)["content"]
+
+    assert answer({"all": Array()}) == '{"all": [1, 2]}'
+    for other in (Bare(), later()):
+        assert "no JSON says a" in answer(other)
+    with pytest.raises(TypeError, match="`run` must be a function"):
+        reduction.wrap_tool_call(CALLS["openai-chat"], "what the tool returned")
+    with pytest.raises(ValueError, match="no `id`"):
+        reduction.wrap_tool_call({"name": "t", "arguments": {}}, lambda: "x", "anthropic")
+
+
+def test_threads_add_to_a_state():
+    state = State({"dialect": "openarmature", "fields": [{"name": "n", "type": "list", "reducer": "append"}]})
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: state.apply({"n": [n]}), range(200)))
+    assert sorted(state.value["n"]) == list(range(200))
 
 
 def test_reports_and_logs(tmp_path, caplog):

@@ -147,7 +147,7 @@ impl ConversationReducer {
             let messages = Messages::new(&format, body.messages_mut());
             whole.conversation(tenant.name(), secret, &messages)
         };
-        let known: &[u8] = secret.as_ref().map_or(b"", |secret| secret);
+        let known: &[u8] = secret.as_deref().unwrap_or_default();
         let conversation = named(self.any(), known, body).prefix().to_owned();
         (look.reads, look.is_reading) = self.reads(&tools, exchange.format, body.messages());
         if conversation.ends_with("/none/") {
@@ -193,7 +193,7 @@ impl ConversationReducer {
                 if self.pages.is_some() && alone.prefix() == conversation {
                     alone
                 } else {
-                    named(whole, secret, body)
+                    named(whole, &secret, body)
                 }
             });
             let mut messages = Messages::new(&format, body.messages_mut());

@@ -22,6 +22,7 @@ impl User {
         let home = tempfile::tempdir().unwrap();
         let in_home = |name| Some(home.path().join(name));
         let surroundings = Surroundings {
+            user_store: None,
             store: in_home("store"),
             agent_home: in_home("agent"),
             temporary: in_home("tmp"),

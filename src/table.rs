@@ -182,9 +182,17 @@ impl TableForm {
 
     /// The names of the columns, if `text` begins with some, each with one of its own.
     fn names(self, text: &str) -> Option<Vec<String>> {
-        let line = text.lines().next()?;
+        let mut lines = text.lines();
         let names = match self {
-            Self::Separated(by) if line.as_bytes().contains(&by) => {
+            // Before a reader is made for each line of any text.
+            Self::Separated(by)
+                if lines
+                    .by_ref()
+                    .take(2)
+                    .filter(|line| line.as_bytes().contains(&by))
+                    .count()
+                    == 2 =>
+            {
                 let mut cells = csv::StringRecord::new();
                 let mut reader = separated(text.as_bytes(), by);
                 reader.read_record(&mut cells).ok()?;

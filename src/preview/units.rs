@@ -37,8 +37,9 @@ impl<'t> Unit<'t> {
     pub(crate) fn lines(&self) -> impl Iterator<Item = &'t str> + Clone {
         let place = self.place;
         let is_line = place.byte == 0 && place.ends_line;
-        let feed = if is_line { "\n" } else { FEED };
-        let lines = self.text.split(feed).skip(usize::from(!place.begins));
+        let pieces = (!is_line).then(|| self.text.split(FEED).skip(usize::from(!place.begins)));
+        let line = is_line.then_some(self.text).into_iter();
+        let lines = line.chain(pieces.into_iter().flatten());
         lines.filter(|line| !line.is_empty())
     }
 

@@ -741,6 +741,14 @@ mod tests {
             (Agent::OpenCode, "x", "", &["--model=corp/m"], "of its own"),
             (Agent::Pi, "models.json", of_pi, &[], "the provider alone"),
             (Agent::Pi, "models.json", "[", &[], "models.json"),
+            (Agent::Pi, "x", "", &["--provider", "corp"], "of its own"),
+            (
+                Agent::Pi,
+                "settings.json",
+                r#"{"defaultProvider": "corp"}"#,
+                &[],
+                "of its own",
+            ),
         ];
         for (agent, file, text, arguments, word) in cases {
             let problem = found(agent, &[(file, text)], arguments).unwrap_err();

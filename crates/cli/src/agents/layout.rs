@@ -157,11 +157,26 @@ fn folder(variable: &str) -> Option<PathBuf> {
 /// The paths that hints may have for a directory: as it is written, and with its links resolved, also where it does not
 /// exist yet.
 pub(crate) fn spellings(directory: &Path) -> Vec<PathBuf> {
+    let resolved = offcut::backend::Fs::open(directory).ok();
+    // Without the slash at its end.
+    let resolved = resolved.map(|store| store.path().components().collect());
     let mut all = vec![directory.to_owned()];
-    if let Ok(store) = offcut::backend::Fs::open(directory)
-        && store.path() != directory
-    {
-        all.push(store.path().to_owned());
-    }
+    all.extend(resolved.filter(|resolved| resolved != directory));
     all
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_below_a_link_has_two_paths() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        std::fs::create_dir(home.join("large")).unwrap();
+        std::os::unix::fs::symlink(home.join("large"), home.join("link")).unwrap();
+        let paths = spellings(&home.join("link/store"));
+        assert_eq!(paths, [home.join("link/store"), home.join("large/store")]);
+        assert_eq!(spellings(&home.join("store")), [home.join("store")]);
+    }
 }

@@ -198,6 +198,11 @@ mod tests {
         };
         let table = json!({"rows": [{"n": 1}, {"name": hint}]});
         assert!(surroundings.is_own_hint(&hint) && surroundings.is_own_hint(&table.to_string()));
+        let of_user = Surroundings {
+            user_store: surroundings.store.clone(),
+            ..Surroundings::default()
+        };
+        assert!(of_user.is_own_hint(&hint));
         // Longer than what it leads to: nobody has shortened that.
         let long = json!({"rows": [hint, "y".repeat(10_000)]}).to_string();
         assert!(!surroundings.is_own_hint(&long));

@@ -8,17 +8,13 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::job::{Job, text_bytes};
-use super::spill::Source;
+use super::spill::{MAX_TAKEN_BACK, Source};
 use super::text::{ArrivingText, Content};
 use crate::content::{Chunk, Part};
 
 /// Once a result over its limit has this many parts, later texts are joined, each after a line
 /// feed. Otherwise the state of all texts would grow without bound.
 const MAX_SLOTS: usize = 256;
-
-/// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
-/// memory or in a context.
-pub(super) const MAX_TAKEN_BACK: u64 = 16 << 20;
 
 /// The part of a result that has arrived so far.
 #[derive(Debug)]

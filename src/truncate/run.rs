@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::backend::layout::Phase;
 use futures_util::StreamExt;
 
-use super::held::{Held, MAX_TAKEN_BACK};
+use super::held::Held;
 use super::job::{Job, report, text_bytes};
 use super::plan::{Cut, Plan, plan, plan_lost};
-use super::spill::Spill;
+use super::spill::{MAX_TAKEN_BACK, Spill};
 use super::text::Content;
 use super::truncated::Truncated;
 use crate::backend::content::{Id, MAX_WHOLE};

@@ -8,13 +8,16 @@ use crate::backend::layout::Phase;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::held::MAX_TAKEN_BACK;
 use super::job::Job;
 use crate::backend::content::{self, BLOCK, Id, Name, Target, is_taken};
 use crate::backend::{BackendError, ErrorKind, Location, Writer};
 
 /// Number of attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;
+
+/// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
+/// memory or in a context.
+pub(super) const MAX_TAKEN_BACK: u64 = 16 << 20;
 
 /// The one writer of a result: takes bytes that leave memory, gives them back, and stores texts.
 pub(super) struct Spill {
@@ -83,7 +86,7 @@ impl Spill {
         // All spilled bytes are this text, which only needs a name.
         if matches!(&sources[..], [Source::Spilled(range)] if *range == (0..*all)) {
             let named = name(job, id, number, opened(spilled)?, *all).await;
-            // What fits into memory may be shown instead. A longer text goes to another writer, which may be luckier.
+            // A longer text than may be shown instead gets one more writer.
             if named.is_ok() || *all <= MAX_TAKEN_BACK {
                 return named;
             }

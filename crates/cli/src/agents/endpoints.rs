@@ -601,7 +601,7 @@ mod tests {
         let of_agent = r#"{"agent": {"plan": {"model": "corp/m"}}}"#;
         let of_pi =
             r#"{"providers": {"openai": {"models": [{"id": "m", "baseUrl": "http://lab"}]}}}"#;
-        let cases: [(Agent, &str, &str, &[&str], &str); 31] = [
+        let cases: [(Agent, &str, &str, &[&str], &str); 33] = [
             (Agent::Codex, "user.toml", own, &[], "model_provider"),
             (Agent::Codex, "user.toml", profile, &[], "profile"),
             (Agent::Codex, ".codex/config.toml", own, &[], "your own"),

@@ -119,7 +119,7 @@ mod tests {
             store
                 .remove(&key, store.now() + LOOKED_AT_EVERY)
                 .await
-                .unwrap()
+                .unwrap();
         };
         lose().await;
         tokio::time::advance(LOOKED_AT_EVERY).await;

@@ -251,7 +251,8 @@ class Reduction {
     return isText ? reduced.new : JSON.parse(reduced.new);
   }
 
-  async condense(state, model, { promptTemplate, inputKeys = [], outputKey = "reduced_output", namesOriginals = true }) {
+  async condense(state, model, { promptTemplate, inputKeys = [], outputKey = "reduced_output", namesOriginals = true } = {}) {
+    if (typeof promptTemplate !== "string") throw new TypeError("`condense` needs a `promptTemplate` of text");
     const named = { prompt_template: promptTemplate, input_keys: inputKeys, output_key: outputKey, names_originals: namesOriginals };
     // Other values may be anything.
     const isNeeded = ([key]) => inputKeys.includes(key) || promptTemplate.includes(`{${key}`);

@@ -53,7 +53,11 @@ class Reduction:
         """
         if "backend" in settings:
             raise TypeError("`in_dir` takes no `backend`: its path is one")
-        return cls({"preset": "recommended", **settings, "backend": os.fspath(path)}, on_report=on_report)
+        backend = os.fspath(path)
+        if backend and "://" not in backend and not backend.startswith(("~", "memory:")):
+            # The process may change its directory, and fork.
+            backend = os.path.abspath(backend)
+        return cls({"preset": "recommended", **settings, "backend": backend}, on_report=on_report)
 
     def session(self, id: str) -> Reduction:
         """Returns the reduction of one conversation: it stores under `<root>/<id>/`, and reads nothing else."""

@@ -139,7 +139,7 @@ def _plain(message: BaseMessage) -> dict[str, Any]:
 def _changed(message: BaseMessage, old: dict[str, Any], new: dict[str, Any]) -> BaseMessage:
     if isinstance(message, AIMessage):
         arguments = _chat.new_arguments(old, new)
-        calls = [call if args is None else {**call, "args": args} for call, args in zip(message.tool_calls, arguments)]
+        calls: list[Any] = [call if args is None else {**call, "args": args} for call, args in zip(message.tool_calls, arguments)]
         new_args = {call["id"]: call["args"] for call in calls}
         content = message.content
         if isinstance(content, list):

@@ -46,7 +46,7 @@ metrics! {
     Unreduced "offcut_unreduced_total"
         "Requests that were not reduced, or only in part, although they might have been, by reason."
     Replies "offcut_replies_total"
-        "Replies, by upstream and status; 0 where the provider did not answer."
+        "Replies, by upstream and status: 0 where the provider did not answer, 499 where the client left before."
     BrokenReplies "offcut_broken_replies_total"
         "Replies that broke off after their status, by upstream."
     Connections "offcut_connections"

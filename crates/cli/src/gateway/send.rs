@@ -21,6 +21,11 @@ use crate::gateway::settings::ServeSettings;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::{OnEnd, watched};
 
+/// Status of a reply that did not come, in the figures.
+const UNANSWERED: u16 = 0;
+/// Status of a reply whose client left or failed before it began, in the figures. Other servers count it so too.
+const CLIENT_LEFT: u16 = 499;
+
 /// Time for a connection to be idle.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -62,6 +67,12 @@ impl Sender {
         on_usage: OnEnd,
     ) -> Result<Response<Body>, Refusal> {
         let name = upstream.name();
+        // Dropped with this future if the client leaves, as it does before a provider that hangs.
+        let mut counted = CountedReply {
+            metrics: &self.metrics,
+            upstream: name,
+            status: CLIENT_LEFT,
+        };
         let answered = timeout(self.patience, self.request(parts, payload)).await;
         let response = match answered {
             Ok(Ok(response)) => response,
@@ -69,7 +80,7 @@ impl Sender {
                 if let Some(error) = of_client(&error) {
                     return Err(Box::new(own::not_read(error)));
                 }
-                self.count(upstream, 0);
+                counted.status = UNANSWERED;
                 let error = ErrorChain(&error).to_string();
                 tracing::warn!(error, "the provider did not answer");
                 let message = format!(
@@ -78,7 +89,7 @@ impl Sender {
                 return own::refused(StatusCode::BAD_GATEWAY, &message);
             }
             Err(_) => {
-                self.count(upstream, 0);
+                counted.status = UNANSWERED;
                 tracing::warn!("the provider did not begin its answer in time");
                 let message = format!(
                     "the provider {name} did not begin its answer in time: raise `serve.answer_seconds`, or try again"
@@ -86,7 +97,7 @@ impl Sender {
                 return own::refused(StatusCode::GATEWAY_TIMEOUT, &message);
             }
         };
-        self.count(upstream, response.status().as_u16());
+        counted.status = response.status().as_u16();
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let message = "the provider changed the protocol, which was not asked of it";
             return own::refused(StatusCode::BAD_GATEWAY, message);
@@ -128,11 +139,20 @@ impl Sender {
         }
         self.client.send(parts, || body::full(bytes.clone())).await
     }
+}
 
-    fn count(&self, upstream: &Upstream, status: u16) {
+/// Counts a reply when it is dropped.
+struct CountedReply<'s> {
+    metrics: &'s Metrics,
+    upstream: &'s str,
+    status: u16,
+}
+
+impl Drop for CountedReply<'_> {
+    fn drop(&mut self) {
         let labels = [
-            ("upstream", upstream.name()),
-            ("status", &status.to_string()),
+            ("upstream", self.upstream),
+            ("status", &self.status.to_string()),
         ];
         self.metrics.add(Metric::Replies, &labels, 1);
     }

@@ -294,6 +294,27 @@ async fn a_client_that_goes_away_ends_its_request_at_the_provider() {
 }
 
 #[tokio::test]
+async fn a_client_that_does_not_wait_for_a_provider_is_counted() {
+    let asked = Arc::new(Notify::new());
+    let noted = asked.clone();
+    let provider = Provider::start(move |_| {
+        noted.notify_one();
+        vec![Step::Wait(Arc::new(Notify::new()))]
+    })
+    .await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let stream = server
+        .open(b"GET /openai/v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    asked.notified().await;
+    drop(stream);
+    provider.gone.notified().await;
+    let text = server.get("/metrics").await;
+    let line = "offcut_replies_total{upstream=\"openai\",status=\"499\"} 1\n";
+    assert!(text.text().contains(line), "{}", text.text());
+}
+
+#[tokio::test]
 async fn a_body_over_the_limit_passes_unread() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| {

@@ -139,9 +139,9 @@ impl Memory {
     /// Reads the records that others have written. Returns the number of those that decide nothing,
     /// since they could not be understood.
     ///
-    /// If the last record that is known is gone, the content to which hints lead is gone too: swept, moved or
-    /// deleted. (The first may have been written anew.) If the newest is too old, that may happen at any moment. Either way all is forgotten,
-    /// and decided again, as it is if content is gone by itself: some of it is looked for each time.
+    /// If the last record that is known is gone, the content to which hints lead is gone too: swept, moved or deleted.
+    /// (The first may have been written anew.) If the newest is too old, that may happen at any moment. Either way all is
+    /// forgotten, and decided again, as it is if content is gone by itself: some of it is looked for each time.
     pub(crate) async fn catch_up(
         &self,
         session: &Session,

@@ -85,7 +85,8 @@ pub fn append(path: &Path, rows: &[Row]) -> io::Result<()> {
     log::append_lines(path, &lines, MAX_LENGTH)
 }
 
-/// Removes the rows that are older than `oldest`, in seconds since 1970.
+/// Removes the rows that are older than `oldest`, in seconds since 1970, and the oldest ones that the old journal has
+/// no room for.
 ///
 /// # Errors
 ///
@@ -103,11 +104,20 @@ pub fn retain_since(path: &Path, oldest: u64) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    rows.retain(is_recent);
+    let recent = rows.iter().filter(|row| is_recent(row));
+    let lines: Vec<String> = recent
+        .map(serde_json::to_string)
+        .collect::<Result<_, _>>()?;
+    // The newest that the old journal has room for.
+    let mut length = 0;
+    let fit = lines.iter().rev().take_while(|line| {
+        length += line.len() as u64 + 1;
+        length <= MAX_LENGTH
+    });
+    let fit = fit.count();
     let mut staged = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    for row in rows {
-        serde_json::to_writer(&mut staged, &row)?;
-        staged.write_all(b"\n")?;
+    for line in &lines[lines.len() - fit..] {
+        writeln!(staged, "{line}")?;
     }
     staged.persist(&old).map_err(|error| error.error)?;
     match std::fs::remove_file(aside) {
@@ -208,5 +218,16 @@ mod tests {
         }
         let kept = read(&path).unwrap().len();
         assert!((10_000..60_000).contains(&kept), "{kept}");
+        let past = Row {
+            time: 0,
+            ..many[0].clone()
+        };
+        for _ in 0..2 {
+            append(&path, std::slice::from_ref(&past)).unwrap();
+            retain_since(&path, 1).unwrap();
+            append(&path, &many).unwrap();
+        }
+        let old = log::old(&path).metadata().unwrap().len();
+        assert!((MAX_LENGTH - 1_000..=MAX_LENGTH).contains(&old), "{old}");
     }
 }

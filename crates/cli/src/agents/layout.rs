@@ -109,7 +109,9 @@ pub fn agent_home(agent: Agent) -> Option<PathBuf> {
     match agent {
         Agent::ClaudeCode => folder("CLAUDE_CONFIG_DIR").or_else(|| in_home(".claude")),
         Agent::Codex => folder("CODEX_HOME").or_else(|| in_home(".codex")),
-        Agent::GeminiCli => in_home(".gemini"),
+        Agent::GeminiCli => folder("GEMINI_CLI_HOME")
+            .map(|home| home.join(".gemini"))
+            .or_else(|| in_home(".gemini")),
         Agent::OpenCode => match folder("XDG_DATA_HOME") {
             Some(data) => Some(data.join("opencode")),
             None => in_home(".local/share/opencode"),

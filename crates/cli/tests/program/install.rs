@@ -18,6 +18,7 @@ fn of<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
         .env_remove("OFFCUT_HOME")
         .env_remove("XDG_DATA_HOME")
         .env_remove("CLAUDE_CONFIG_DIR")
+        .env_remove("GEMINI_CLI_HOME")
 }
 
 #[test]
@@ -144,6 +145,20 @@ fn results_of_gemini_cli_stay_in_its_own_folder() {
     let ran = offcut(home.path(), &["uninstall", "gemini-cli"]);
     let stay = format!("Stored results stay in {};", store.display());
     assert!(ran.out.contains(&stay), "{}", ran.out);
+}
+
+#[test]
+fn gemini_cli_may_have_a_home_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let mut install = command(&["install", "gemini-cli"]);
+    of(&mut install, home.path()).env("GEMINI_CLI_HOME", home.path().join("own"));
+    assert_eq!(run_command(&mut install, "").code, 0);
+    let settings = home.path().join("own/.gemini/settings.json");
+    assert!(
+        std::fs::read_to_string(settings)
+            .unwrap()
+            .contains("offcut")
+    );
 }
 
 #[test]

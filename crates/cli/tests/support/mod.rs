@@ -32,6 +32,7 @@ pub fn command_of_user(args: &[&str], home: &Path, offcut_home: &Path) -> Comman
     for variable in [
         "CLAUDE_CONFIG_DIR",
         "CODEX_HOME",
+        "GEMINI_CLI_HOME",
         "XDG_DATA_HOME",
         "PI_CODING_AGENT_DIR",
         "OFFCUT_NO_SWEEP",

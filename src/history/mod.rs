@@ -34,7 +34,7 @@ use arrivals::arrive;
 
 pub(crate) use beginning::beginning;
 
-/// Number of times that a call begins again because other processes were faster.
+/// Maximum number of times that a call begins, if other processes are faster.
 const ATTEMPTS: usize = 8;
 
 /// Truncates and clears a whole history. The report is not passed to observers yet.

@@ -183,9 +183,7 @@ impl Builder {
         self
     }
 
-    /// Runs `callback` after each pass of [`ToolReduction::clear`](crate::ToolReduction::clear) and
-    /// [`clear_turn`](crate::ToolReduction::clear_turn) that changed something, with the changed
-    /// conversation and the report. If it fails or panics, the report says so and the changes of
+    /// Runs `callback` after each pass that changed something, with the changed conversation and the report. If it fails or panics, the report says so and the changes of
     /// the pass remain. There is no timeout.
     ///
     /// ```

@@ -19,7 +19,7 @@ pub struct Report {
     /// The moment that it is about.
     pub phase: Phase,
     /// One for each result examined, in the order of the conversation. A clear pass that was not
-    /// triggered examines none.
+    /// triggered only repeats earlier ones.
     pub decisions: Vec<Decision>,
     /// The clear pass's token count; `None` for a truncation.
     pub tokens: Option<TokenCount>,

@@ -91,7 +91,7 @@ export class Reduction {
    */
   static inDir(path: string | URL, options?: Options & Settings): Reduction;
 
-  /** The reduction of one conversation: it stores under `<root>/<id>/`, and reads nothing else. */
+  /** The reduction of one conversation: it stores in a folder of its own, and reads nothing else. */
   session(id: string): Reduction;
 
   /** The reader's name; null if the settings name none. */
@@ -111,7 +111,7 @@ export class Reduction {
 
   /**
    * The moment of a tool call: returns the message that answers `call`, which is as the provider writes it, or has `id`,
-   * `name` and `arguments` and needs the `format`. Calls of the reader are answered; all others are `run`. What `run`
+   * `name` and `arguments` and needs the `format`. Reads of stored content are answered; all others are `run`. What `run`
    * throws becomes a result that is marked as an error.
    */
   wrapToolCall(call: any, run: () => unknown, options?: { format?: Format }): Promise<any>;
@@ -143,7 +143,7 @@ export class Reduction {
   page(args: { path: string } & ReadArguments): Promise<{ text: string; isError: boolean }>;
 
   /** The reader's answer to a call that names stored content; undefined for any other call. */
-  answer(call: { id?: string; name: string; args: unknown }): Promise<string | undefined>;
+  answer(call: { id?: string; name: string; args: unknown }): Promise<any>;
 
   /** Everything that is stored at a location, byte for byte. */
   original(location: string): Promise<Uint8Array>;
@@ -155,7 +155,8 @@ export class Reduction {
 /**
  * A state whose fields are merged by the reducers that its schema declares: an object, or YAML as text. docs/state.md has the
  * reducers. An update applies to all of its fields or to none. A mistake in the schema is a SettingsError, one in an update a
- * TypeError; both begin with its code, such as `reducer_error`.
+ * TypeError; both begin with its code, such as `reducer_error`, unless JSON can't
+ * say the value.
  */
 export class State<T extends Record<string, any> = Record<string, any>> {
   /** Begins without fields, where reducers start from the schema's defaults, or with the `value` of an earlier state. */

@@ -23,8 +23,8 @@ function offcutMiddleware(reduction) {
         message = await handler(request);
       } catch (error) {
         // Beside a middleware, LangChain leaves it to that what a tool throws; interrupts and an end from outside are no errors of it.
-        if (error?.is_bubble_up || error?.name === "AbortError" || !(error instanceof Error)) throw error;
-        const content = `Error: ${error.message}\n Please fix your mistakes.`;
+        if (error?.is_bubble_up || error?.name === "AbortError") throw error;
+        const content = `Error: ${error?.message ?? error}\n Please fix your mistakes.`;
         message = new ToolMessage({ content, name, tool_call_id: id ?? "", status: "error" });
       }
       // Nobody but the user sees the result of such a tool.
@@ -62,7 +62,7 @@ async function cleared(reduction, messages) {
   const all = await chat.changes(messages.map(plainMessage), pass);
   return all.map(([nth, after, before]) => {
     const message = messages[nth];
-    if (ToolMessage.isInstance(message)) return changed(ToolMessage, message, { content: after.content });
+    if (!AIMessage.isInstance(message)) return changed(message.constructor, message, { content: after.content });
     const args = chat.newArguments(before, after);
     const tool_calls = message.tool_calls.map((one, at) => ({ ...one, args: args[at] ?? one.args }));
     const content = Array.isArray(message.content) ? withArguments(message.content, tool_calls) : message.content;
@@ -94,10 +94,17 @@ function changed(Kind, message, fields) {
   return new Kind({ ...own, ...fields });
 }
 
+/** An image as chat completions have it, whoever wrote it. */
+function image(part) {
+  const { base64, data = base64, mime_type, media_type = mime_type, mimeType = media_type } = part?.type === "image" ? (part.source ?? part) : {};
+  return data && mimeType ? { type: "image_url", image_url: { url: `data:${mimeType};base64,${data}` } } : part;
+}
+
 function plainMessage(message) {
   if (ToolMessage.isInstance(message)) {
     // Chat completions can't mark an error, and errors stay.
-    return chat.result(message.tool_call_id, message.status === "error" ? "" : message.content);
+    const content = Array.isArray(message.content) ? message.content.map(image) : message.content;
+    return chat.result(message.tool_call_id, message.status === "error" ? "" : content);
   }
   if (AIMessage.isInstance(message)) {
     const isFixed = mayBeSigned(message);

@@ -21,6 +21,11 @@ async function reduced(reduction, prompt) {
   for (const [index, message, before] of await chat.changes(plain, (all) => reduction.reduce(all, { format: "openai-chat" }))) {
     const [nth, at] = places[index];
     const content = [...after[nth].content];
+    if (after[nth].role === "user") {
+      const texts = message.content.map(({ text }) => text);
+      after[nth] = { ...after[nth], content: content.map((part) => (part.type === "text" ? { ...part, text: texts.shift() } : part)) };
+      continue;
+    }
     if (at === undefined) {
       const args = chat.newArguments(before, message);
       const input = (part) => (isOwn(part) ? (args.shift() ?? part.input) : part.input);
@@ -40,15 +45,15 @@ const isOwn = (part) => part.type === "tool-call" && !part.providerExecuted;
 function plainMessage(message) {
   if (message.role === "system") return { role: "system", content: message.content };
   const parts = message.content;
-  const text = parts.filter((part) => part.type === "text").map((part) => part.text).join("\n");
-  if (message.role !== "assistant") return { role: "user", content: text };
+  const texts = parts.filter((part) => part.type === "text").map(({ text }) => ({ type: "text", text }));
+  if (message.role !== "assistant") return { role: "user", content: texts.length > 0 ? texts : "" };
   // A provider may have signed what stands beside its thoughts.
   const hasOthers = parts.some((part) => part.type !== "text" && part.type !== "tool-call");
   const calls = parts.filter(isOwn).map((part) => {
     const isFixed = hasOthers || part.providerOptions !== undefined;
     return chat.call(part.toolCallId, part.toolName, part.input, isFixed);
   });
-  return chat.assistant(text, calls);
+  return chat.assistant(texts.map(({ text }) => text).join("\n"), calls);
 }
 
 /** The longest error that stays whatever the pass does, in characters. Chat completions can't mark one. */

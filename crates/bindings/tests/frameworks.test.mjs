@@ -78,6 +78,39 @@ test("AI SDK, what JSON has no words for", { skip: !has("ai") }, async () => {
   }
 });
 
+const LONG = "a line of a file\n".repeat(900);
+const ofUsers = { max_tokens_for_clear: 2000, clear_at_least_tokens: 0, clear_user_texts_above: 2000 };
+
+test("AI SDK, a long text of a user", { skip: !has("ai") }, async () => {
+  const { offcutMiddleware } = await import("offcut/ai-sdk");
+  const { transformParams } = offcutMiddleware(Reduction.inDir(folder(), ofUsers));
+  const file = { type: "file", mediaType: "image/png", data: "aGk=" };
+  const said = ["look", LONG].map((text) => ({ type: "text", text }));
+  const rest = ["assistant", "user", "assistant", "user"].map((role) => ({ role, content: [{ type: "text", text: "go on" }] }));
+  const { prompt } = await transformParams({ params: { prompt: [{ role: "user", content: [...said, file] }, ...rest] } });
+  const [look, shown, kept] = prompt[0].content;
+  assert.match(shown.text, /^\[offcut\/1 cleared/);
+  assert.deepEqual([look, kept, ...prompt.slice(1)], [said[0], file, ...rest]);
+});
+
+test("LangChain, a long text of a user and an image", { skip: !has("langchain") }, async () => {
+  const { AIMessage, HumanMessage, ToolMessage } = await import("langchain");
+  const { offcutMiddleware } = await import("offcut/langchain");
+  const reduction = Reduction.inDir(folder(), ofUsers);
+  const messages = [new HumanMessage({ id: "u", content: LONG })];
+  for (let nth = 0; nth < 6; nth += 1) {
+    messages.push(new AIMessage({ content: "", tool_calls: [{ id: `c${nth}`, name: "t", args: {} }] }));
+    const image = { type: "image", mimeType: "image/png", data: "aGk=" };
+    messages.push(new ToolMessage({ tool_call_id: `c${nth}`, content: nth > 0 ? LONG : [image, { type: "text", text: LONG }] }));
+  }
+  const { messages: changed } = await offcutMiddleware(reduction).beforeModel({ messages });
+  const text = ({ content }) => (typeof content === "string" ? content : content.map((block) => block.text).join(""));
+  assert.match(text(changed.find(({ id }) => id === "u")), /^\[offcut\/1 cleared/);
+  const hint = text(changed.find((message) => message.tool_call_id === "c0"));
+  const path = JSON.parse(hint.match(/"[^"]+\.png"/)[0]);
+  assert.equal((await reduction.answer({ id: "r", name: "read_file", args: { path } }))[0].image_url.url, "data:image/png;base64,aGk=");
+});
+
 for (const rounds of [1, 6]) {
   test(`LangChain, ${rounds} rounds`, { skip: !has("langchain") }, async () => {
     const { createAgent, tool } = await import("langchain");

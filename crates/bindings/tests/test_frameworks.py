@@ -198,6 +198,25 @@ def test_pydantic_ai_keeps_files_and_errors(tmp_path):
     assert not is_new[1] and not is_new[3] and is_new[5]
 
 
+def test_pydantic_ai_clears_long_texts_of_users_alone(tmp_path):
+    pytest.importorskip("pydantic_ai")
+    from offcut import Reduction
+    from offcut.pydantic_ai import cleared
+    from pydantic_ai import BinaryContent
+    from pydantic_ai.messages import ModelRequest, ModelResponse, RetryPromptPart, ToolCallPart, UserPromptPart
+
+    image = BinaryContent(b"\x89PNG", media_type="image/png")
+    messages = [ModelRequest([UserPromptPart(["look", "a line of a file\n" * 900, image])])]
+    for nth in range(6):
+        messages.append(ModelResponse([ToolCallPart("t", {}, f"c{nth}")]))
+        messages.append(ModelRequest([RetryPromptPart("a line of an error\n" * 300, tool_name="t", tool_call_id=f"c{nth}")]))
+    settings = {"max_tokens_for_clear": 2_000, "clear_at_least_tokens": 0, "clear_user_texts_above": 2_000}
+    after = cleared(Reduction.in_dir(tmp_path, **settings), messages)
+    text, shown, kept = after[0].parts[0].content
+    assert text == "look" and kept is image and shown.startswith("[offcut/1 cleared"), shown
+    assert after[1:] == messages[1:]
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("api", ["responses", "chat"])
 def test_openai_agents(reduction, api, is_stream):

@@ -11,7 +11,7 @@ import logging
 import math
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, MutableSequence, Sequence, ValuesView
+from collections.abc import Awaitable, Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, Sequence, ValuesView
 from typing import Any, Literal, TypeAlias
 
 from ._offcut import Core, OffcutError, are_parts
@@ -60,7 +60,7 @@ class Reduction:
         return cls({"preset": "recommended", **settings, "backend": backend}, on_report=on_report)
 
     def session(self, id: str) -> Reduction:
-        """Returns the reduction of one conversation: it stores under `<root>/<id>/`, and reads nothing else."""
+        """Returns the reduction of one conversation: it stores in a folder of its own, and reads nothing else."""
         one = Reduction.__new__(Reduction)
         one._core = self._core.session(id)
         one._on_report = self._on_report
@@ -80,7 +80,7 @@ class Reduction:
 
     def before_model(
         self,
-        messages: MutableSequence[Any],
+        messages: list[Any],
         format: Format | None = None,
         *,
         tools: Sequence[Any] = (),
@@ -99,7 +99,7 @@ class Reduction:
 
     async def abefore_model(
         self,
-        messages: MutableSequence[Any],
+        messages: list[Any],
         format: Format | None = None,
         *,
         tools: Sequence[Any] = (),
@@ -113,7 +113,7 @@ class Reduction:
 
     def clear(
         self,
-        messages: MutableSequence[Any],
+        messages: list[Any],
         format: Format | None = None,
         *,
         tools: Sequence[Any] = (),
@@ -128,7 +128,7 @@ class Reduction:
         """The moment of a tool call: returns the message that answers `call`.
 
         `call` is what the model wrote, as the provider's dict or the SDK's object, or a dict with `id`, `name` and
-        `arguments`, which needs the `format`. Calls of the reader are answered; all others are `run`. An exception of
+        `arguments`, which needs the `format`. Reads of stored content are answered; all others are `run`. An exception of
         `run` becomes a result that is marked as an error.
         """
         text = _call(call, run)
@@ -290,22 +290,22 @@ class Reduction:
         """The reader's answer, and true if it tells of a mistake."""
         return self._core.read(_dumps(arguments))
 
-    def _clear(self, messages: MutableSequence[Any], format: Format | None, joins: bool, turn: str) -> Report:
+    def _clear(self, messages: list[Any], format: Format | None, joins: bool, turn: str) -> Report:
         return self._put(messages, *self._planned(messages, format, joins, turn))
 
-    def _planned(self, messages: MutableSequence[Any], format: Format | None, joins: bool, turn: str) -> tuple[list[Any], str, Any]:
+    def _planned(self, messages: list[Any], format: Format | None, joins: bool, turn: str) -> tuple[list[Any], str, Any]:
         """A pass that has changed nothing yet: the messages that it was over, as they are and as text, and its outcome."""
-        if not isinstance(messages, MutableSequence):
+        if not isinstance(messages, list):
             raise TypeError("`messages` must be a list, which is changed in place")
         before = list(messages)
         text = _dumps(before)
         return before, text, self._core.clear(format, text, turn, joins)
 
-    def _put(self, messages: MutableSequence[Any], before: list[Any], text: str, cleared: Any) -> Report:
+    def _put(self, messages: list[Any], before: list[Any], text: str, cleared: Any) -> Report:
         kept, report = cleared
         if kept is not None:
             # Others may have been added in the meantime.
-            if _dumps(list(messages[: len(before)])) == text:
+            if _dumps(messages[: len(before)]) == text:
                 messages[: len(before)] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
             else:
                 _log.warning("the messages were changed during the pass, so they stay as they are")

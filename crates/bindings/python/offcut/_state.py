@@ -16,7 +16,7 @@ class State:
 
     The schema is a dict, or YAML as text; docs/state.md has the reducers by the names of OpenArmature, LangGraph,
     Agentflow and sherma. An update applies to all of its fields or to none. A mistake in the schema is a SettingsError, one in
-    an update a ValueError; both begin with its code, such as `reducer_error`.
+    an update a ValueError; both begin with its code, such as `reducer_error`, unless JSON can't say the value.
     """
 
     def __init__(self, schema: Mapping[str, Any] | str, value: Mapping[str, Any] | None = None):

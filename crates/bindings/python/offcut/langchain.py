@@ -26,6 +26,7 @@ from ._reduction import Reduction, _dumps
 
 #: What is beside a message of chat completions, and the blocks without thoughts: they sign nothing.
 _UNSIGNED = {"refusal", "function_call", "tool_calls"}
+_MIME = ("mime_type", "media_type", "mimeType")
 _BLOCKS = {"text", "output_text", "refusal", "tool_use", "function_call"}
 _ROLES: dict[type[BaseMessage], str] = {SystemMessage: "system", HumanMessage: "user"}
 
@@ -116,7 +117,7 @@ def _is_other(block: Any) -> bool:
 def _image(part: Any) -> Any:
     """An image as chat completions have it, whoever wrote it."""
     source = part.get("source", part) if isinstance(part, dict) and part.get("type") == "image" else {}
-    data, mime = source.get("base64") or source.get("data"), source.get("mime_type") or source.get("media_type")
+    data, mime = source.get("base64") or source.get("data"), next(filter(None, map(source.get, _MIME)), None)
     return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{data}"}} if data and mime else part
 
 

@@ -119,17 +119,24 @@ def _part(part: Any) -> dict[str, Any]:
     if isinstance(part, SystemPromptPart):
         return {"role": "system", "content": part.content}
     if isinstance(part, UserPromptPart):
-        texts = [part.content] if isinstance(part.content, str) else part.content
-        return {"role": "user", "content": "\n".join(text for text in texts if isinstance(text, str))}
+        content: Any = part.content
+        if not isinstance(content, str):
+            content = [{"type": "text", "text": text} for text in content if isinstance(text, str)]
+        return {"role": "user", "content": content or ""}
     if getattr(part, "tool_name", None):
-        return _chat.result(part.tool_call_id, part.model_response())
+        # An error too.
+        return _chat.result(part.tool_call_id, "")
     return {"role": "user", "content": str(getattr(part, "content", ""))}
 
 
 def _changed(message: ModelMessage, at: int, old: dict[str, Any], new: dict[str, Any]) -> ModelMessage:
     parts: list[Any] = list(message.parts)
     if isinstance(message, ModelRequest):
-        parts[at] = replace(parts[at], content=new["content"])
+        content = new["content"]
+        if isinstance(content, list):
+            texts = iter(content)
+            content = [next(texts)["text"] if isinstance(one, str) else one for one in parts[at].content]
+        parts[at] = replace(parts[at], content=content)
         return replace(message, parts=parts)
     arguments = _chat.new_arguments(old, new)
     for nth, part in enumerate(parts):

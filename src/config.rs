@@ -77,7 +77,7 @@ pub struct Settings {
     #[serde(deserialize_with = "size::bytes")]
     pub max_length_for_trunc: usize,
     /// A result within the limit also becomes a preview if one of its texts has strictly more bytes
-    /// than this and the preview is shorter. `None` leaves all results within the limit whole.
+    /// than this and the preview saves a quarter. `None` leaves all results within the limit whole.
     #[serde(deserialize_with = "size::optional")]
     pub preview_above: Option<usize>,
     /// If true, file contents read by a call get no preview while they are within the limit: the
@@ -115,11 +115,12 @@ pub struct Settings {
     pub clear_tool_inputs_above: usize,
     /// A user's text of strictly more bytes, such as a pasted log, is stored and replaced like an old
     /// result once as many newer turns of the model as `clear_retention_suffix_limit` says follow it, and at
-    /// least one. It leaves a preview of `preview_length`. `None` keeps texts of users.
+    /// least one. It leaves a preview of `preview_length`. `None` keeps texts of users, unless the provider has
+    /// refused the conversation as too long.
     #[serde(deserialize_with = "size::optional")]
     pub clear_user_texts_above: Option<usize>,
-    /// If true, results marked as errors are not cleared, each up to the maximum of
-    /// `preview_length`.
+    /// If true, results marked as errors, each up to the maximum of `preview_length`, are cleared only if all else
+    /// leaves the conversation over the threshold.
     pub keep_errors: bool,
     /// Action when the store fails.
     pub on_offload_error: OnStoreFailure,

@@ -191,8 +191,7 @@ where
     }
 }
 
-/// Decides about each old result that a triggered pass would clear, instead of hints. Closures are
-/// handlers.
+/// Decides about each old result in a triggered pass, instead of hints. Closures are handlers.
 ///
 /// It is called while the pass is planned. It must be quick, and pure, since a pass may be planned
 /// more than once. It must not ask the same session to plan or clear: that would deadlock, waiting

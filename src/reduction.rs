@@ -117,7 +117,7 @@ impl ToolReduction {
     /// other result is returned whole.
     ///
     /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end, in
-    /// memory that does not grow with its length: the tool is asked for more only after everything
+    /// memory that does not grow with its length unless a handler or a skipped tool needs it whole: the tool is asked for more only after everything
     /// before is stored. If the call is dropped, content that has no name yet leaves nothing behind.
     ///
     /// # Errors

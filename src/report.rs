@@ -40,8 +40,7 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TokenCount {
-    /// Tokens of all messages and tool schemas, after repeating earlier decisions and before
-    /// anything else: the exact number or an upper bound, see [`count_kind`](Self::count_kind).
+    /// Tokens of all messages and tool schemas before anything is cleared anew: the exact number or an upper bound, see [`count_kind`](Self::count_kind).
     pub counted: u64,
     /// The precision of `counted`.
     pub count_kind: CountKind,
@@ -66,7 +65,7 @@ pub enum CountKind {
     UpperBound,
 }
 
-/// The decision about one result, one call's arguments, one text of a user, or one round.
+/// The decision about one result, one call's arguments, or one text of a user.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Decision {
@@ -74,7 +73,7 @@ pub struct Decision {
     pub tool: String,
     /// The id of the call.
     pub call_id: String,
-    /// Index of the message, the first one of a round; `None` for a truncation.
+    /// Index of the message; `None` for a truncation by itself.
     pub message: Option<usize>,
     /// The part of the conversation that it is about.
     pub subject: Subject,
@@ -155,8 +154,8 @@ pub enum Outcome {
     Repeated,
     /// Replaced by a handler; any content that it wanted stored is stored.
     Replaced,
-    /// Replaced, but not stored, because the store failed or a handler chose so: anything not shown
-    /// is lost.
+    /// Replaced, but not stored, for lack of a store that works or because a handler chose so:
+    /// anything not shown is lost.
     Lost,
     /// Left as it was.
     Kept(Reason),
@@ -192,8 +191,8 @@ pub enum Reason {
     StoreFailed,
     /// The provider signed it.
     Signed,
-    /// Its message has a duplicate key or is not valid Unicode: see
-    /// [`Spelled`](crate::format::Spelled).
+    /// It must stay as its provider or the conversation has it: see
+    /// [`is_fixed`](crate::format::Call::is_fixed).
     Ambiguous,
 }
 

@@ -27,8 +27,8 @@
 //!
 //! - **Nothing that is named is removed.** A conversation stays as a whole if [`Live`] names any of
 //!   it, or if a live conversation does so in what it has cleared or decided.
-//! - **Nothing that is in use is removed.** A conversation stays if anything in it was stored or read
-//!   in the last 48 hours, or for as long as the policy says. Nobody makes a hint to content that was
+//! - **Nothing that is in use is removed.** A conversation stays if anything in it was stored in the
+//!   last 48 hours or read in the last 24, or for as long as the policy says. Nobody makes a hint to content that was
 //!   stored more than 24 hours before, so every other hint has had 24 hours to get into a transcript.
 //! - **Nothing has to wait.** Agents, sweeps and crashes may come in any order. There is no lock,
 //!   content is removed at once, and a sweep that was interrupted is continued by the next one.

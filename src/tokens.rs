@@ -10,7 +10,7 @@
 //! | a message | 4, and its texts: content, reasoning, refusals |
 //! | a call | its name and its arguments |
 //! | a result | its content |
-//! | a JSON part, a part of an unknown kind, a tool's schema | its compact text |
+//! | a JSON part, a part of an unknown kind, a tool's schema | its compact text, without bytes of media and signatures |
 //! | an image | the higher of OpenAI's and Anthropic's rules for its size; 1399 if unknown |
 //! | other media | a token for each 40 bytes |
 //! | a link to media | as an image of unknown size, and its URL |
@@ -40,8 +40,8 @@ pub trait CountTokens: Send + Sync + 'static {
     /// a thread that may block.
     fn count(&self, text: &str) -> u64;
 
-    /// Returns true if no text costs more tokens than it has bytes. A conversation with no more
-    /// bytes than the threshold has tokens is then not counted at all. The default is `false`.
+    /// Returns true if no text costs more tokens than it has bytes. A conversation that this proves
+    /// to be within the threshold is then not counted at all. The default is `false`.
     fn never_exceeds_bytes(&self) -> bool {
         false
     }

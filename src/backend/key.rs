@@ -52,7 +52,7 @@ impl Key {
     }
 
     /// Returns true if the key is derived from the content with this SHA-256: its last segment,
-    /// apart from a file extension, ends in the first 16 hexadecimal digits of the digest.
+    /// apart from a file extension, is the first 16 hexadecimal digits of the digest, or ends in `-` and these.
     ///
     /// ```
     /// # use offcut::backend::Key;

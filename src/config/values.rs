@@ -262,8 +262,8 @@ pub enum StoredNames {
 #[non_exhaustive]
 pub enum OnStoreFailure {
     /// The result stays unchanged; the report and the log say so. Of a stream, up to 16 MiB are kept, or
-    /// read back from the writer, and shown. For a longer one, the store is asked again; if it fails
-    /// again, the stream is lost except for its preview, and the hint says so.
+    /// read back from the writer, and shown. If a write of a longer one fails, or naming it
+    /// twice, it is lost except for its preview, and the hint says so.
     #[default]
     KeepOriginal,
     /// A preview that says it was not saved replaces the result. The rest is lost.

@@ -170,8 +170,7 @@ impl RequestBody {
         })
     }
 
-    /// The format of the messages, by [`WireFormat::detect`]'s rules; `None` if they fit none, or
-    /// if there are none.
+    /// The format of the messages, by [`WireFormat::detect`]'s rules; `None` if they fit none.
     #[must_use]
     pub fn format(&self) -> Option<WireFormat> {
         self.format

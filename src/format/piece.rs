@@ -51,8 +51,8 @@ pub struct Call<'m> {
     /// True if a program of the provider made the call, and gets its result. Neither is part of the
     /// model's context: both stay whole, and neither counts.
     pub is_for_program: bool,
-    /// True if the arguments must stay as they are: a key of the message occurs twice, or a string
-    /// is not valid Unicode, so a change could alter what else the message says. Replacing them
+    /// True if the arguments must stay as they are: their shape is prescribed, a key of the message occurs
+    /// twice, or a string is not valid Unicode, so a change could alter what else the message says. Replacing them
     /// does nothing.
     pub is_fixed: bool,
 }

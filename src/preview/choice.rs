@@ -55,8 +55,8 @@ const MAX_TOO_LONG: usize = 256;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Preview {
-    /// The beginning and the end, half of the budget each. A mark between them tells what is left
-    /// out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    /// The beginning and the end, about half of the budget each, and lines that report failures. A mark between them
+    /// tells what is left out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
     #[default]
     HeadTail,
     /// The lines with the most names and values, verbatim and numbered. In logs and test runs, lines

@@ -13,8 +13,8 @@ use crate::session::Session;
 impl ToolReduction {
     /// Stores `text`, which your own code is about to drop or condense, and returns its location,
     /// so that you can tell the model: `<root>/clear/<name>-<digest>` in the backend of all tools.
-    /// A name that is not safe as part of a path is left out. Storing an equal text again stores
-    /// nothing.
+    /// A name that is not safe as part of a path is left out. An equal text is stored at most once
+    /// in 24 hours.
     ///
     /// If the text consists of hints or pages of this session, it is not stored again, and the
     /// locations of its originals are returned, one or more. `None` means that it looks like such

@@ -78,7 +78,7 @@ impl Live {
     /// # Errors
     ///
     /// Fails if a file can't be read to its end or is not UTF-8 text, such as a compressed file or
-    /// a database, or if there is no file at all. A sweep would then remove what that file names,
+    /// a database (but below `tool-results`), or if there is no file at all. A sweep would then remove what that file names,
     /// so don't sweep.
     pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
         folder::read(path.as_ref(), &mut self.names)?;

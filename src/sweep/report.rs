@@ -21,7 +21,7 @@ pub struct SweepReport {
     pub removed: Tally,
     /// Number of leftovers of interrupted processes that were removed.
     pub tidied: u64,
-    /// Removals that failed, at most one for each conversation. The next sweep tries them again.
+    /// Failures: at most one removal for each conversation, and leftovers. The next sweep tries again.
     pub failed: Vec<SweepFailure>,
 }
 
@@ -40,7 +40,7 @@ impl SweepReport {
     }
 }
 
-/// An amount of what is stored. All sums saturate.
+/// An amount of what is stored. Sums of bytes saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Number of conversations.
@@ -64,11 +64,11 @@ impl Tally {
     }
 }
 
-/// A removal that failed.
+/// Something that could not be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SweepFailure {
-    /// Location of the content.
+    /// Its location.
     pub location: Location,
     /// The store's error.
     pub error: String,

@@ -15,8 +15,8 @@ use crate::url;
 
 /// The format of [`InputItem`].
 ///
-/// The outputs of function calls and of custom tool calls are slots. Items of other kinds never
-/// change, and only their text is counted: pass the provider's count as
+/// The outputs of function calls and of custom tool calls are slots. Items other than these and calls
+/// never change, and only their text is counted: pass the provider's count as
 /// [`last_usage`](offcut::Turn::last_usage) to include the rest. New content that is media other
 /// than an image becomes a line of text that describes it. If replaced parts have a cache
 /// breakpoint, it moves to the last part that is new.

@@ -65,7 +65,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// that nobody can guess, so the gateway's reduction should not make
 /// [short](offcut::StoredNames::Short) ones.
 ///
-/// Requests that name another host than this machine, or come from a web page of another origin, are
+/// Requests that name another host than this machine or an address, or come from a web page of another origin, are
 /// refused.
 ///
 /// ```no_run

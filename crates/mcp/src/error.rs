@@ -6,8 +6,8 @@ use offcut::OffloadError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReduceError {
-    /// The result is not an object, has a key twice where that matters, or a text that is not valid
-    /// Unicode, so that what it means is not certain.
+    /// The result is not an object, has a key twice, a text that is not valid Unicode, or over 1 000
+    /// blocks without text, so that what it means is not certain.
     #[error(
         "the result is not plain JSON (an object without duplicate keys, with valid Unicode), so it stays as it is"
     )]

@@ -58,7 +58,7 @@ pub enum ItemKey<'a> {
     Null,
     /// A boolean.
     Bool(bool),
-    /// An integer. Every JSON integer fits.
+    /// An integer of an `i64` or a `u64`.
     Int(i128),
     /// A string.
     Str(Cow<'a, str>),

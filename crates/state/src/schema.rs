@@ -13,7 +13,7 @@ use crate::whole::LastWriteWins;
 /// A reducer of declared state: JSON in, JSON out. Every reducer of this crate is one.
 pub type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
 
-/// The type of a field. Null fits every type: it is the value of a field that was never set.
+/// The type of a field. Null fits every type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldType {

@@ -9,7 +9,7 @@ use crate::reducer::BoxError;
 /// A place in a declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Line number, from 1, of text that is not valid YAML or JSON.
+    /// Line number, from 1, of a mistake in the text.
     pub line: Option<usize>,
     /// Path, such as `fields[2].reducer.bounded_append.max_len`. Empty for the whole declaration.
     pub path: String,

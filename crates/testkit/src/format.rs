@@ -28,8 +28,7 @@ use self::clauses::{ClauseShape, all_clauses};
 ///
 /// # Panics
 ///
-/// Panics if the format breaks the contract. The message names the clause and the index in
-/// `messages`.
+/// Panics if the format breaks the contract, and names the clause, or if `messages` have no call or no result.
 pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
     let (mut slots, mut calls) = (0, 0);
     for (at, message) in messages.iter().enumerate() {

@@ -37,7 +37,8 @@ use crate::backend::{BackendError, ErrorKind, Location};
 /// - **Create-only and atomic.** Content is written to its own file under `.staging`, then
 ///   hard-linked to its name, which fails if the name is in use. So the file system must support
 ///   hard links. Any number of processes may share a directory.
-/// - **Confined to its directory.** Nothing outside is read or written. Symbolic links are not
+/// - **Confined to its directory.** Nothing outside is read or written, but by a
+///   check of one that does not exist yet. Symbolic links are not
 ///   followed out of the directory. A link in place of content is neither followed nor replaced:
 ///   the name counts as taken.
 /// - **Private.** Files are created with mode 0600 and directories with 0700 (Unix). Existing ones

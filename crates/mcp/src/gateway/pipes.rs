@@ -28,8 +28,8 @@ type Ends<R, W> = (R, W);
 /// server's is closed once it has answered all requests, or after a minute, and the server's last messages still
 /// pass. A runtime with time is needed for that.
 ///
-/// Lines that are not JSON pass as they are. In place of a message that is longer than the gateway's maximum,
-/// the client gets an error.
+/// Lines that are not JSON pass as they are. For a message that is longer than the gateway's maximum, whoever
+/// waits gets an error.
 ///
 /// # Errors
 ///

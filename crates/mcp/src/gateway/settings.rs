@@ -79,7 +79,7 @@ impl McpGateway {
         self
     }
 
-    /// Sets the maximum length of a message in bytes. In place of a longer one, the client gets an error.
+    /// Sets the maximum length of a message in bytes. For a longer one, whoever waits gets an error.
     #[must_use]
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message = bytes;

@@ -80,7 +80,7 @@ pub enum OriginalsNote {
 /// - All or nothing: after an error at any point, or a dropped future, the state is unchanged.
 /// - With a reduction, inputs are stored before they are deleted, byte for byte: strings verbatim,
 ///   other values as compact JSON, where [`ToolReduction::store_original`] stores them. The
-///   reduction's reader reads them back. Storing the same input again stores nothing. A truncated
+///   reduction's reader reads them back. The same input is stored at most once in 24 hours. A truncated
 ///   result or a page of the reader is not stored again; its own location is named. A hint that the
 ///   reduction did not write stays ([`Reduced::left_in_place`]).
 /// - Without a reduction, deleted inputs are gone.

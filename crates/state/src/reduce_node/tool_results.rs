@@ -14,7 +14,7 @@ use crate::reducer::BoxError;
 /// one.
 ///
 /// The condensed text replaces the first of them, in conversation order. Each of the others then
-/// says where it is, unless that would be longer than the result (L3). So each call keeps its
+/// says where it is, if that is shorter than the result (L3). So each call keeps its
 /// result, and ids, order and error marks stay (L5). The output key is ignored.
 ///
 /// ```

@@ -15,28 +15,23 @@ const ANYWHERE: [&str; 7] = [
 
 type Check = fn(&Value) -> bool;
 
-/// The kinds of parts by their `type`: the field with the content and what it must be, and the fields that may stand beside it.
-/// They are those of the providers, of MCP and of LangChain.
-const KINDS: [(&str, &str, Check, &str); 26] = [
+/// Kinds of media that MCP and LangChain spell alike.
+const MEDIA: &str = "image audio file";
+const BESIDE_DATA: &str = "mimeType mime_type source_type metadata";
+const BESIDE_URL: &str = "mime_type source_type metadata";
+
+/// The kinds of parts by their `type`, or one of several: the field with the content and what it must be, and the fields
+/// that may stand beside it. They are those of the providers, of MCP and of LangChain.
+const KINDS: [(&str, &str, Check, &str); 20] = [
     ("", "inlineData", Value::is_object, ""),
     ("", "inline_data", Value::is_object, ""),
     ("text", "text", Value::is_string, "citations logprobs"),
     ("input_text", "text", Value::is_string, ""),
     ("output_text", "text", Value::is_string, "logprobs"),
     ("image", "source", Value::is_object, ""),
-    (
-        "image",
-        "data",
-        Value::is_string,
-        "mimeType mime_type source_type metadata",
-    ),
-    ("image", "base64", Value::is_string, "mime_type"),
-    (
-        "image",
-        "url",
-        Value::is_string,
-        "mime_type source_type metadata",
-    ),
+    (MEDIA, "data", Value::is_string, BESIDE_DATA),
+    (MEDIA, "base64", Value::is_string, "mime_type"),
+    (MEDIA, "url", Value::is_string, BESIDE_URL),
     ("image_url", "image_url", is_url, ""),
     (
         "input_image",
@@ -50,19 +45,6 @@ const KINDS: [(&str, &str, Check, &str); 26] = [
         Value::is_string,
         "detail image_url",
     ),
-    (
-        "audio",
-        "data",
-        Value::is_string,
-        "mimeType mime_type source_type metadata",
-    ),
-    ("audio", "base64", Value::is_string, "mime_type"),
-    (
-        "audio",
-        "url",
-        Value::is_string,
-        "mime_type source_type metadata",
-    ),
     ("input_audio", "input_audio", Value::is_object, ""),
     (
         "document",
@@ -71,19 +53,6 @@ const KINDS: [(&str, &str, Check, &str); 26] = [
         "title context citations",
     ),
     ("file", "file", Value::is_object, ""),
-    (
-        "file",
-        "data",
-        Value::is_string,
-        "mimeType mime_type source_type metadata",
-    ),
-    ("file", "base64", Value::is_string, "mime_type"),
-    (
-        "file",
-        "url",
-        Value::is_string,
-        "mime_type source_type metadata",
-    ),
     ("input_file", "file_id", Value::is_string, "detail"),
     (
         "input_file",
@@ -125,16 +94,13 @@ fn is_part(fields: &Map<String, Value>) -> bool {
         "search_result" => fields.get("content").is_some_and(Value::is_array),
         "tool_reference" => fields.get("tool_name").is_some_and(Value::is_string),
         _ => KINDS.iter().any(|(known, content, is_right, beside)| {
+            let is_in = |names: &str, name: &str| names.split(' ').any(|one| one == name);
             let may_stand = |(name, value): (&String, &Value)| match name.as_str() {
                 // Those of a database would be lost.
                 "id" => value.as_str().is_some_and(|id| id.starts_with("lc_")),
-                name => {
-                    name == *content
-                        || ANYWHERE.contains(&name)
-                        || beside.split(' ').any(|one| one == name)
-                }
+                name => name == *content || ANYWHERE.contains(&name) || is_in(beside, name),
             };
-            *known == kind
+            is_in(known, kind)
                 && fields.get(*content).is_some_and(is_right)
                 && fields.iter().all(may_stand)
         }),

@@ -182,23 +182,19 @@ impl TableForm {
 
     /// The names of the columns, if `text` begins with some, each with one of its own.
     fn names(self, text: &str) -> Option<Vec<String>> {
-        let mut lines = text.lines();
         let names = match self {
-            // Before a reader is made for each line of any text.
-            Self::Separated(by)
-                if lines
-                    .by_ref()
-                    .take(2)
-                    .filter(|line| line.as_bytes().contains(&by))
-                    .count()
-                    == 2 =>
-            {
+            Self::Separated(by) => {
+                let mut lines = text.lines();
+                let has_cells = |line: &str| line.as_bytes().contains(&by);
+                // Before a reader is made for each line of any text.
+                if !has_cells(lines.next()?) || !has_cells(lines.next()?) {
+                    return None;
+                }
                 let mut cells = csv::StringRecord::new();
                 let mut reader = separated(text.as_bytes(), by);
                 reader.read_record(&mut cells).ok()?;
                 cells.iter().map(str::to_owned).collect()
             }
-            Self::Separated(_) => return None,
             Self::Drawn => drawn_names(text)?.0,
             Self::Aligned => aligned_names(text)?,
         };

@@ -155,8 +155,8 @@ export class Reduction {
 /**
  * A state whose fields are merged by the reducers that its schema declares: an object, or YAML as text. docs/state.md has the
  * reducers. An update applies to all of its fields or to none. A mistake in the schema is a SettingsError, one in an update a
- * TypeError; both begin with its code, such as `reducer_error`, unless JSON can't
- * say the value.
+ * TypeError; both begin with its code, such as `reducer_error`, unless JSON can't say the
+ * value.
  */
 export class State<T extends Record<string, any> = Record<string, any>> {
   /** Begins without fields, where reducers start from the schema's defaults, or with the `value` of an earlier state. */

@@ -432,12 +432,17 @@ def _dumps(value: Any) -> str:
     return text
 
 
+def _package(value: Any) -> str:
+    """The package that an object's class is of."""
+    return type(value).__module__.partition(".")[0]
+
+
 def _plain(value: Any) -> Any:
     """What an object stands for in a message."""
     if isinstance(value, Mapping):
         return dict(value)
     kind = type(value)
-    package = kind.__module__.partition(".")[0]
+    package = _package(value)
     if package in _SDKS and hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     cure = _FRAMEWORKS.get(package)
@@ -489,13 +494,13 @@ def _given(result: Any) -> tuple[Returned, bool]:
 
 
 def _may_be_parts(items: Sequence[Any]) -> bool:
-    return all(isinstance(one, Mapping) or type(one).__module__.partition(".")[0] in _SDKS for one in items)
+    return all(isinstance(one, Mapping) or _package(one) in _SDKS for one in items)
 
 
 def _fields(value: Any) -> Any:
     """The fields of an object of pydantic or a dataclass; of others that are not JSON's own, the text if they define one."""
     if hasattr(value, "model_dump"):
-        is_part = type(value).__module__.partition(".")[0] in _SDKS
+        is_part = _package(value) in _SDKS
         return value.model_dump(mode="json", by_alias=True, exclude_none=True) if is_part else value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)

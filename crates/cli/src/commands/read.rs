@@ -48,12 +48,12 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let named = asked["path"].as_str().unwrap_or_default().to_owned();
     let reduction = settings::reader(&args.reduction, Some(&named))?;
     let reader = reduction.read_file_tool();
-    let mut meant = stores::meanings(&reduction.stores(), &named);
+    let stores = reduction.stores();
+    let mut meant = stores::meanings(&stores, &named);
     let prefix = reduction.prefix();
     if let Ok(key) = Key::new(format!("{prefix}{named}"))
         && !prefix.is_empty()
     {
-        let stores = reduction.stores();
         meant.splice(0..0, stores.iter().map(|store| store.locate(&key)));
     }
     if meant.is_empty() {

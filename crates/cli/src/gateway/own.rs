@@ -77,6 +77,12 @@ pub(crate) fn refused<T>(status: StatusCode, message: &str) -> Result<T, Refusal
     Err(Box::new(error(status, message)))
 }
 
+impl From<ReadError> for Refusal {
+    fn from(error: ReadError) -> Self {
+        Box::new(not_read(&error))
+    }
+}
+
 /// The answer to a client whose body was not read.
 pub(crate) fn not_read(error: &ReadError) -> Response<Body> {
     let status = match error {

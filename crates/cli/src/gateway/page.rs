@@ -60,7 +60,7 @@ pub(crate) fn answer<B>(
             let query = request.uri().query().unwrap_or_default();
             let since = query.strip_prefix("since=");
             let since = since.and_then(|since| since.parse().ok()).unwrap_or(0);
-            own::json(StatusCode::OK, &watch.figures(since))
+            own::json(StatusCode::OK, &watch.state().figures(since))
         }
         rest => {
             let number = rest.strip_prefix("/conversations/");

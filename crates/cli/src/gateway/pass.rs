@@ -39,26 +39,22 @@ const LONGEST_MOVE: usize = 8 << 30;
 
 /// Takes requests with a conversation to their provider.
 pub(crate) struct Passage {
+    pub(crate) settings: ServeSettings,
     pub(crate) sender: Sender,
-    pub(crate) reducer: Arc<ConversationReducer>,
+    pub(crate) reducer: ConversationReducer,
     pub(crate) tenants: Tenants,
     pub(crate) jobs: Jobs,
     pub(crate) uploads: Uploads,
     pub(crate) readers: Readers,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) watch: Arc<Watch>,
-    max_body: usize,
-    patience: Duration,
-    on_failure: OnFailure,
-    retries_too_long: bool,
+    pub(crate) watch: Watch,
 }
 
 /// A request whose body has been read.
-struct ReceivedRequest<'r> {
+struct ReceivedRequest {
     parts: Parts,
     body: Bytes,
     exchange: Exchange,
-    upstream: &'r Upstream,
     client: Client,
 }
 
@@ -71,39 +67,46 @@ pub(crate) struct Client {
     pub(crate) whose: Whose,
 }
 
-/// Counts a request by its outcome, once it is known for good or the request has ended.
+/// A request on its way. It is counted by its outcome, once that is known for good or the request has ended.
 struct CountedOnce<'p> {
-    passage: &'p Passage,
-    upstream: &'p str,
+    passage: &'p Arc<Passage>,
+    upstream: &'p Upstream,
+    group: Option<Group>,
+    conversation: Option<String>,
     outcome: Outcome,
+    /// Its figures, once it goes on.
     record: Option<RequestRecord>,
+    /// The bill of the form in which it goes on.
+    bill: BillSlot,
 }
 
 impl CountedOnce<'_> {
-    /// Takes the figures of the request as it goes on, whose bill will be compared with them. If it went on in another
+    /// Takes the figures of the request as it goes on, with which its bill will be compared. If it went on in another
     /// form before, the provider has refused that.
-    fn called(&mut self, look: Look, bill: &BillSlot) {
+    fn called(&mut self, look: Look) {
+        let (metrics, sizes) = (&self.passage.metrics, look.sizes());
+        let is_first = self.record.is_none();
         self.outcome = look.outcome;
-        let called = self
-            .passage
-            .watch
-            .call(self.upstream, look, self.record.take());
-        self.record = Some(called.record);
-        if let Some(awaited) = called.bill {
-            _ = bill.set(awaited);
+        let mut state = self.passage.watch.state();
+        let (record, bill) = state.call(self.upstream.name().to_owned(), look, self.record.take());
+        drop(state);
+        if let Some(AwaitedBill { whose, .. }) = bill.as_ref().filter(|_| is_first) {
+            for (when, bytes) in sizes {
+                metrics.add(Metric::SenderBytes, &whose.labels("when", when), bytes);
+            }
         }
-        let metrics = &self.passage.metrics;
-        if let Some(miss) = self.miss() {
-            let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
-            let labels = [("upstream", self.upstream), ("reason", kind)];
-            metrics.add(Metric::CacheMisses, &labels, 1);
-            metrics.add(Metric::CacheMissedBytes, &labels, bytes);
+        if let Some(miss) = &record.miss {
+            self.passage.count_miss(self.upstream.name(), miss);
             tracing::info!(
-                kind,
-                part,
-                bytes,
+                kind = miss.why.words()[0],
+                part = miss.part.name(),
+                bytes = miss.bytes,
                 "the provider's cache holds less of a request than of the one before"
             );
+        }
+        self.record = Some(record);
+        if let Some(bill) = bill {
+            _ = self.bill.set(bill);
         }
     }
 
@@ -118,7 +121,7 @@ impl CountedOnce<'_> {
             tracing::info!(reason = reason.name(), "a request passed unchanged");
             return Ok(());
         }
-        let is_refused = self.passage.on_failure == OnFailure::Refuse;
+        let is_refused = self.passage.settings.on_failure == OnFailure::Refuse;
         let outcome = match is_refused {
             true => Outcome::Refused(reason),
             false => outcome,
@@ -144,15 +147,43 @@ impl CountedOnce<'_> {
         Err(Box::new(outcome::marked(answer, outcome)))
     }
 
-    fn miss(&self) -> Option<&PromptMiss> {
-        self.record.as_ref()?.miss.as_ref()
+    /// Sends a request whose body has been read: with `changed` in place of its body, or as it came. Who gets a good
+    /// answer may read the conversation back.
+    async fn send(
+        &self,
+        request: &ReceivedRequest,
+        changed: Option<&Bytes>,
+    ) -> Result<Response<Body>, Refusal> {
+        let mut parts = request.parts.clone();
+        if changed.is_some() {
+            // A body that was decoded is not compressed again.
+            parts.headers.remove(header::CONTENT_ENCODING);
+        }
+        let payload = Payload::Whole(changed.unwrap_or(&request.body).clone());
+        let reply = self.deliver(parts, payload).await?;
+        if let (Some(credential), Some(conversation)) =
+            (&request.client.credential, &self.conversation)
+            && reply.status().is_success()
+        {
+            let readers = &self.passage.readers;
+            readers.add(credential.clone(), conversation);
+        }
+        Ok(reply)
+    }
+
+    async fn deliver(&self, parts: Parts, payload: Payload) -> Result<Response<Body>, Refusal> {
+        let bill = self.bill.clone();
+        let on_usage = self.passage.counting(self.upstream, self.group, bill);
+        let sender = &self.passage.sender;
+        sender.send(parts, payload, self.upstream, on_usage).await
     }
 
     /// Says on a reply what was done to the request, and why the provider's cache held less of it than of the one
     /// before.
     fn marked(&self, reply: Response<Body>) -> Response<Body> {
         let mut reply = outcome::marked(reply, self.outcome);
-        let miss = self.miss().and_then(|miss| {
+        let miss = self.record.as_ref().and_then(|record| record.miss);
+        let miss = miss.and_then(|miss| {
             let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
             let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
             HeaderValue::from_str(&text).ok()
@@ -166,7 +197,7 @@ impl CountedOnce<'_> {
 impl Drop for CountedOnce<'_> {
     fn drop(&mut self) {
         let labels = [
-            ("upstream", self.upstream),
+            ("upstream", self.upstream.name()),
             ("outcome", self.outcome.name()),
         ];
         self.passage.metrics.add(Metric::Requests, &labels, 1);
@@ -184,29 +215,26 @@ type Worked = (Look, Option<Bytes>);
 
 impl Passage {
     pub(crate) fn new(
-        settings: &ServeSettings,
+        settings: ServeSettings,
         reducer: ConversationReducer,
     ) -> Result<Self, GatewayError> {
         let metrics = Arc::<Metrics>::default();
         Ok(Self {
-            sender: Sender::new(settings, metrics.clone())?,
-            reducer: Arc::new(reducer),
-            tenants: Tenants::new(settings)?,
-            jobs: Jobs::new(settings)?,
-            uploads: Uploads::new(settings),
+            sender: Sender::new(&settings, metrics.clone())?,
+            reducer,
+            tenants: Tenants::new(&settings)?,
+            jobs: Jobs::new(&settings)?,
+            uploads: Uploads::new(&settings),
             readers: Readers::default(),
             metrics,
-            watch: Arc::default(),
-            max_body: settings.max_body_bytes(),
-            patience: Duration::from_secs(settings.answer_seconds),
-            on_failure: settings.on_failure,
-            retries_too_long: settings.retry_too_long,
+            watch: Watch::default(),
+            settings,
         })
     }
 
     /// Takes a request to its provider, and its reply back.
     pub(crate) async fn pass(
-        &self,
+        self: &Arc<Self>,
         parts: Parts,
         body: Incoming,
         exchange: Exchange,
@@ -216,35 +244,28 @@ impl Passage {
     ) -> Result<Response<Body>, Refusal> {
         let announced = body.size_hint().exact();
         let (read, unread) = match client.tenant {
-            Some(_) => (
-                self.uploads.read(body, self.max_body).await,
-                PassReason::TooLong,
-            ),
+            Some(_) => {
+                let max = self.settings.max_body_bytes();
+                (self.uploads.read(body, max).await, PassReason::TooLong)
+            }
             // Nothing of it is kept.
             None => (
                 self.uploads.passed(body).map(Read::TooLong),
                 PassReason::NoTenant,
             ),
         };
-        let (body, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
+        let (body, _room) = match read? {
             Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
-                let mut counted = self.counted(upstream, Outcome::Passed(unread));
-                counted.note(counted.outcome)?;
-                let bill = BillSlot::default();
-                let on_usage = self.counting(upstream, None, Arc::clone(&bill));
+                let mut look = Look::unread(client.whose, 0).passed(unread);
+                let mut counted = self.counted(upstream, &look);
+                counted.note(look.outcome)?;
+                let (body, passed) = body::counted(body);
+                let reply = counted.deliver(parts, Payload::Stream(body)).await;
                 // A body in chunks does not say its length before.
-                let (body, passed) = match announced {
-                    Some(bytes) => (body, Arc::new(bytes.into())),
-                    None => body::counted(body),
-                };
-                let reply = self
-                    .sender
-                    .send(parts, Payload::Stream(body), upstream, on_usage)
-                    .await;
-                let bytes = passed.load(Ordering::Relaxed);
-                counted.called(Look::unread(client.whose, bytes).passed(unread), &bill);
-                self.moved(&bill, [bytes; 2]);
+                let bytes = announced.unwrap_or_else(|| passed.load(Ordering::Relaxed));
+                look.would = Prompt::unread(bytes);
+                counted.called(look);
                 return Ok(counted.marked(reply?));
             }
         };
@@ -252,53 +273,46 @@ impl Passage {
             parts,
             body,
             exchange,
-            upstream,
             client,
         };
         let (look, changed) = self.work(&request, Pressure::Thresholds).await?;
-        let mut counted = self.counted(upstream, look.outcome);
+        let mut counted = self.counted(upstream, &look);
         counted.note(look.outcome)?;
         let is_turn = exchange.purpose == Purpose::Turn;
-        let (group, before) = (look.group, look.would.bytes());
-        let (conversation, whose) = (look.conversation.clone(), look.whose.clone());
-        let bill = BillSlot::default();
+        let whose = look.whose.clone();
+        let [(_, before), (_, length)] = look.sizes();
+        self.count_bytes(&look);
         if is_turn {
-            counted.called(look, &bill);
+            counted.called(look);
         }
         self.metrics.took(begun.elapsed());
         let sent = changed.as_ref();
-        let length = sent.map_or(before, |text| text.len() as u64);
-        if sent.is_some() {
-            for (when, bytes) in [("before", before), ("after", length)] {
-                self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
-            }
-        }
-        self.moved(&bill, [before, length]);
-        let known = conversation.as_deref();
-        let counting = self.counting(upstream, group, bill);
-        let (reply, refusal) = match self.send(&request, sent, counting, known).await {
-            Ok(reply) => examined(reply, self.patience).await,
+        let (reply, refusal) = match counted.send(&request, sent).await {
+            Ok(reply) => examined(reply, self.patience()).await,
             Err(own) => (*own, None),
         };
         let is_taken = refusal.is_none() && reply.status().is_success();
-        if let Some(known) = known.filter(|_| is_turn && !is_taken) {
+        if let Some(known) = counted
+            .conversation
+            .as_ref()
+            .filter(|_| is_turn && !is_taken)
+        {
             self.watch.state().forget(known, length);
         }
+        // Another form has a bill of its own.
+        counted.bill = BillSlot::default();
         let conversation = match refusal {
             Some(Refused::TooLong) => {
                 let shortened = self.shortened(&request, sent, &mut counted).await?;
                 return Ok(shortened.unwrap_or_else(|| counted.marked(reply)));
             }
-            Some(Refused::Otherwise) => conversation.filter(|_| sent.is_some()),
-            None => None,
+            Some(Refused::Otherwise) if sent.is_some() => counted.conversation.clone(),
+            _ => None,
         };
         let Some(conversation) = conversation else {
             return Ok(counted.marked(reply));
         };
-        let bill = BillSlot::default();
-        let counting = self.counting(upstream, group, Arc::clone(&bill));
-        let name = Some(&*conversation);
-        let Ok(original) = self.send(&request, None, counting, name).await else {
+        let Ok(original) = counted.send(&request, None).await else {
             // The refusal says more than the silence now.
             return Ok(counted.marked(reply));
         };
@@ -317,47 +331,21 @@ impl Passage {
         counted.outcome = look.outcome;
         counted.note(look.outcome)?;
         if is_turn {
-            counted.called(look, &bill);
+            counted.called(look);
         }
         Ok(counted.marked(original))
-    }
-
-    /// Sends a request: with `changed` in place of its body, or as it came. Who gets a good answer may read the
-    /// conversation back.
-    async fn send(
-        &self,
-        request: &ReceivedRequest<'_>,
-        changed: Option<&Bytes>,
-        on_usage: OnEnd,
-        conversation: Option<&str>,
-    ) -> Result<Response<Body>, Refusal> {
-        let mut parts = request.parts.clone();
-        if changed.is_some() {
-            // A body that was decoded is not compressed again.
-            parts.headers.remove(header::CONTENT_ENCODING);
-        }
-        let payload = Payload::Whole(changed.unwrap_or(&request.body).clone());
-        let reply = self.sender.send(parts, payload, request.upstream, on_usage);
-        let reply = reply.await?;
-        if let Some((credential, conversation)) =
-            request.client.credential.clone().zip(conversation)
-            && reply.status().is_success()
-        {
-            self.readers.add(credential, conversation);
-        }
-        Ok(reply)
     }
 
     /// Sends a request that was refused as too long once more, with all results before its newest round cleared;
     /// `None` if that changes nothing in what was `sent`, or is refused too. If the provider takes it, it is counted
     /// as recovered.
     async fn shortened(
-        &self,
-        request: &ReceivedRequest<'_>,
+        self: &Arc<Self>,
+        request: &ReceivedRequest,
         sent: Option<&Bytes>,
         counted: &mut CountedOnce<'_>,
     ) -> Result<Option<Response<Body>>, Refusal> {
-        if !self.retries_too_long || request.exchange.purpose != Purpose::Turn {
+        if !self.settings.retry_too_long || request.exchange.purpose != Purpose::Turn {
             return Ok(None);
         }
         let (mut look, changed) = self.work(request, Pressure::TooLong).await?;
@@ -367,19 +355,16 @@ impl Passage {
         let Some(text) = changed.filter(|text| Some(text) != sent) else {
             return Ok(None);
         };
-        let (upstream, name) = (request.upstream, look.conversation.as_deref());
-        let bill = BillSlot::default();
-        let counting = self.counting(upstream, look.group, Arc::clone(&bill));
-        let Ok(reply) = self.send(request, Some(&text), counting, name).await else {
+        let Ok(reply) = counted.send(request, Some(&text)).await else {
             return Ok(None);
         };
-        let (reply, None) = examined(reply, self.patience).await else {
+        let (reply, None) = examined(reply, self.patience()).await else {
             return Ok(None);
         };
         // Another reply says when to try again.
         if reply.status().is_success() {
             look.outcome = Outcome::Recovered;
-            counted.called(look, &bill);
+            counted.called(look);
             tracing::info!(
                 "the provider took a request that it had refused as too long, with all old results cleared"
             );
@@ -387,50 +372,58 @@ impl Passage {
         Ok(Some(counted.marked(reply)))
     }
 
-    /// Counts the bytes of a request for its sender, as it came and as it goes on.
-    fn moved(&self, bill: &BillSlot, [before, after]: [u64; 2]) {
-        if let Some(AwaitedBill { whose, .. }) = bill.get() {
-            for (when, bytes) in [("before", before), ("after", after)] {
-                let labels = whose.labels("when", when);
-                self.metrics.add(Metric::SenderBytes, &labels, bytes);
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.settings.answer_seconds)
+    }
+
+    /// Counts the bytes of a request that was changed.
+    pub(crate) fn count_bytes(&self, look: &Look) {
+        if look.sent.is_some() {
+            for (when, bytes) in look.sizes() {
+                self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
             }
         }
     }
 
+    fn count_miss(&self, upstream: &str, miss: &PromptMiss) {
+        let labels = [("upstream", upstream), ("reason", miss.why.words()[0])];
+        self.metrics.add(Metric::CacheMisses, &labels, 1);
+        self.metrics
+            .add(Metric::CacheMissedBytes, &labels, miss.bytes);
+    }
+
     /// Counts what a provider bills, for the `group` of a conversation, and what of it was billed before.
     pub(crate) fn counting(
-        &self,
+        self: &Arc<Self>,
         upstream: &Upstream,
         group: Option<Group>,
         bill: BillSlot,
     ) -> OnEnd {
-        let (metrics, watch) = (self.metrics.clone(), self.watch.clone());
-        let upstream = upstream.name().to_owned();
+        let (passage, upstream) = (self.clone(), upstream.name().to_owned());
         Box::new(move |usage| {
-            let kinds = [
+            let (metrics, bill) = (&passage.metrics, bill.get());
+            for (kind, tokens) in [
                 ("fresh", usage.fresh),
                 ("cached", usage.cached.unwrap_or(0)),
                 ("written", usage.written),
-            ];
-            let kinds = || kinds.into_iter().filter(|(_, tokens)| *tokens > 0);
-            for (kind, tokens) in kinds() {
+            ] {
+                if tokens == 0 {
+                    continue;
+                }
                 let mut labels = vec![("upstream", &*upstream), ("kind", kind)];
                 labels.extend(group.map(|group| ("group", group.name())));
                 metrics.add(Metric::ProviderTokens, &labels, tokens);
-            }
-            let bill = bill.get();
-            if let Some(AwaitedBill { whose, .. }) = bill {
-                for (kind, tokens) in kinds() {
+                if let Some(AwaitedBill { whose, .. }) = bill {
                     metrics.add(Metric::SenderTokens, &whose.labels("kind", kind), tokens);
                 }
             }
-            if let Some(miss) = bill.and_then(|bill| watch.state().billed(bill, usage)) {
+            let miss = bill.and_then(|bill| passage.watch.state().billed(bill, usage));
+            if let Some(miss) = miss {
                 let labels = [("upstream", &*upstream), ("reason", miss.why.words()[0])];
                 metrics.add(Metric::CacheMissedTokens, &labels, miss.tokens);
                 if miss.why == Why::Provider {
                     // The others were counted before the request went on.
-                    metrics.add(Metric::CacheMisses, &labels, 1);
-                    metrics.add(Metric::CacheMissedBytes, &labels, miss.bytes);
+                    passage.count_miss(&upstream, &miss);
                 }
             }
         })
@@ -438,46 +431,98 @@ impl Passage {
 
     /// Reduces a body, if that can be done.
     async fn work(
-        &self,
-        request: &ReceivedRequest<'_>,
+        self: &Arc<Self>,
+        request: &ReceivedRequest,
         pressure: Pressure,
     ) -> Result<Worked, Refusal> {
+        let mut look = Look::unread(request.client.whose.clone(), request.body.len() as u64);
         let path = request.parts.uri.path();
         let last = path.rsplit('/').next().unwrap_or_default();
-        let whose = request.client.whose.clone();
-        let whose = match last.split_once(':') {
-            Some((model, _)) => whose.with_model(model),
-            None => whose,
-        };
-        let look = || Look::unread(whose.clone(), request.body.len() as u64);
-        let passed = |reason| Ok((look().passed(reason), None));
-        let reducer = self.reducer.clone();
+        if let Some((model, _)) = last.split_once(':') {
+            look.name_model(model);
+        }
         let Some(tenant) = request.client.tenant.clone() else {
-            return passed(PassReason::NoTenant);
+            return Ok((look.passed(PassReason::NoTenant), None));
         };
         let Some(encoding) = ContentEncoding::of(&request.parts.headers) else {
-            return passed(PassReason::Encoding);
+            return Ok((look.passed(PassReason::Encoding), None));
         };
         if is_signed(&request.parts.headers) {
-            return passed(PassReason::Signed);
+            return Ok((look.passed(PassReason::Signed), None));
         }
-        let (exchange, read, watch) = (request.exchange, look(), self.watch.clone());
-        let work = move |text, deadline| {
-            let parts = (reducer, tenant, watch);
-            reduced(parts, exchange, pressure, (text, read), deadline)
+        let (passage, exchange, read) = (self.clone(), request.exchange, look.clone());
+        let work = move |text, deadline| async move {
+            let reducing = passage.reduced(&tenant, exchange, pressure, text, read, deadline);
+            reducing.await
         };
         match self.jobs.run(&request.body, encoding, work).await {
             Ok(worked) => worked,
-            Err(reason) => passed(reason),
+            Err(reason) => Ok((look.passed(reason), None)),
         }
     }
 
-    fn counted<'p>(&'p self, upstream: &'p Upstream, outcome: Outcome) -> CountedOnce<'p> {
+    /// Reads and reduces a body, as far as there is time.
+    async fn reduced(
+        &self,
+        tenant: &Tenant,
+        exchange: Exchange,
+        pressure: Pressure,
+        text: Bytes,
+        mut look: Look,
+        deadline: Instant,
+    ) -> Result<Worked, Refusal> {
+        let length = text.len();
+        look.would = Prompt::unread(length as u64);
+        let Ok(text) = str::from_utf8(&text) else {
+            return Ok((look.passed(PassReason::NotUnderstood), None));
+        };
+        if exchange.format == WireFormat::Anthropic
+            && exchange.purpose == Purpose::Turn
+            && is_thread(text)
+        {
+            return Err(Box::new(no_thread()));
+        }
+        let place = place::of_request(exchange, text, memory_for(length));
+        let request = &text[place.clone()];
+        let mut body = match RequestBody::parse_within(request, memory_for(length)) {
+            Ok(body) => body,
+            Err(BodyError::NoMessages) if place::is_elsewhere(request) => return Ok((look, None)),
+            Err(BodyError::TooDense) => return Ok((look.passed(PassReason::TooLong), None)),
+            Err(_) => return Ok((look.passed(PassReason::NotUnderstood), None)),
+        };
+        let model = body.fields().find(|(name, _)| *name == "model");
+        if let Some(model) = model.and_then(|(_, text)| serde_json::from_str::<String>(text).ok()) {
+            look.name_model(&model);
+        }
+        let mut messages = body.messages().iter();
+        if messages.any(|one| is_crowded(exchange.format, one)) {
+            return Ok((look.passed(PassReason::TooLong), None));
+        }
+        look.read(&body);
+        let (reducer, watch) = (&self.reducer, &self.watch);
+        let reducing = reducer.reduce(tenant, exchange, pressure, watch, &mut body, &mut look);
+        let outcome = timeout_at(deadline, reducing).await;
+        look.outcome = outcome.unwrap_or(Outcome::Passed(PassReason::TooSlow));
+        if !matches!(look.outcome, Outcome::Reduced | Outcome::Partly(_)) {
+            return Ok((look, None));
+        }
+        // A changed body is hardly ever longer.
+        let mut changed = String::with_capacity(length);
+        let (before, after) = (&text[..place.start], &text[place.end..]);
+        _ = write!(changed, "{before}{body}{after}");
+        look.sent = Some(look.would.changed(&body, changed.len() as u64));
+        Ok((look, Some(changed.into())))
+    }
+
+    fn counted<'p>(self: &'p Arc<Self>, upstream: &'p Upstream, look: &Look) -> CountedOnce<'p> {
         CountedOnce {
             passage: self,
-            upstream: upstream.name(),
-            outcome,
+            upstream,
+            group: look.group,
+            conversation: look.conversation.clone(),
+            outcome: look.outcome,
             record: None,
+            bill: BillSlot::default(),
         }
     }
 }
@@ -494,56 +539,6 @@ fn is_signed(headers: &HeaderMap) -> bool {
     let credential = headers.get(header::AUTHORIZATION);
     digests.iter().any(|name| headers.contains_key(*name))
         || credential.is_some_and(|value| value.as_bytes().starts_with(b"AWS4-"))
-}
-
-/// Reads and reduces a body, as far as there is time.
-async fn reduced(
-    (reducer, tenant, watch): (Arc<ConversationReducer>, Tenant, Arc<Watch>),
-    exchange: Exchange,
-    pressure: Pressure,
-    (text, mut look): (Bytes, Look),
-    deadline: Instant,
-) -> Result<Worked, Refusal> {
-    let length = text.len();
-    look.would = Prompt::unread(length as u64);
-    let Ok(text) = str::from_utf8(&text) else {
-        return Ok((look.passed(PassReason::NotUnderstood), None));
-    };
-    if exchange.format == WireFormat::Anthropic
-        && exchange.purpose == Purpose::Turn
-        && is_thread(text)
-    {
-        return Err(Box::new(no_thread()));
-    }
-    let place = place::of_request(exchange, text, memory_for(length));
-    let request = &text[place.clone()];
-    let mut body = match RequestBody::parse_within(request, memory_for(length)) {
-        Ok(body) => body,
-        Err(BodyError::NoMessages) if place::is_elsewhere(request) => return Ok((look, None)),
-        Err(BodyError::TooDense) => return Ok((look.passed(PassReason::TooLong), None)),
-        Err(_) => return Ok((look.passed(PassReason::NotUnderstood), None)),
-    };
-    let model = body.fields().find(|(name, _)| *name == "model");
-    if let Some(model) = model.and_then(|(_, text)| serde_json::from_str::<String>(text).ok()) {
-        look.whose = look.whose.map(|whose| whose.with_model(&model));
-    }
-    let mut messages = body.messages().iter();
-    if messages.any(|one| is_crowded(exchange.format, one)) {
-        return Ok((look.passed(PassReason::TooLong), None));
-    }
-    look.read(&body);
-    let reducing = reducer.reduce(&tenant, exchange, pressure, &watch, &mut body, &mut look);
-    let outcome = timeout_at(deadline, reducing).await;
-    look.outcome = outcome.unwrap_or(Outcome::Passed(PassReason::TooSlow));
-    if !matches!(look.outcome, Outcome::Reduced | Outcome::Partly(_)) {
-        return Ok((look, None));
-    }
-    // A changed body is hardly ever longer.
-    let mut changed = String::with_capacity(length);
-    let (before, after) = (&text[..place.start], &text[place.end..]);
-    _ = write!(changed, "{before}{body}{after}");
-    look.sent = Some(look.would.changed(&body, changed.len() as u64));
-    Ok((look, Some(changed.into())))
 }
 
 /// Returns true if replacing the results of a message would take too long: each moves

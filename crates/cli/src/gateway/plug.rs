@@ -30,7 +30,7 @@ use crate::gateway::error::GatewayError;
 use crate::gateway::jobs::memory_for;
 use crate::gateway::metrics::Metric;
 use crate::gateway::outcome::{self, Outcome, PassReason};
-use crate::gateway::own;
+use crate::gateway::own::{self, Refusal};
 use crate::gateway::pass::Passage;
 use crate::gateway::secret::Secret;
 use crate::gateway::settings::{OnFailure, ServeSettings};
@@ -41,8 +41,6 @@ pub(crate) use tenant::check_keys;
 /// Answers the calls of gateways.
 pub(crate) struct Plug {
     tenants: Vec<Arc<PlugTenant>>,
-    max_body: usize,
-    on_failure: OnFailure,
 }
 
 /// The plug's name in metrics, in place of an upstream's.
@@ -66,11 +64,7 @@ impl Plug {
         let tenants =
             keys.map(|(name, key)| PlugTenant::new(name, key, settings, open).map(Arc::new));
         let tenants: Vec<_> = tenants.collect::<Result<_, _>>()?;
-        Ok((!tenants.is_empty()).then(|| Self {
-            tenants,
-            max_body: serve.max_body_bytes(),
-            on_failure: serve.on_failure,
-        }))
+        Ok((!tenants.is_empty()).then_some(Self { tenants }))
     }
 
     /// Returns true if a path of this server is for the plug.
@@ -89,89 +83,84 @@ impl Plug {
         path: &str,
         passage: &Passage,
         request: Request<Incoming>,
-    ) -> Response<Body> {
+    ) -> Result<Response<Body>, Refusal> {
         let mut tenants = self.tenants.iter();
         let key = own::bearer(request.headers());
         let Some(tenant) = key.and_then(|key| tenants.find(|one| one.credential.is(key))) else {
             let message = "send one of `serve.compress_keys` as `Authorization: Bearer KEY`";
-            return own::error(StatusCode::UNAUTHORIZED, message);
+            return own::refused(StatusCode::UNAUTHORIZED, message);
         };
         let is_compress = path == COMPRESS;
         match (request.method(), is_compress) {
             (&Method::POST, true) => {
-                let read = passage.uploads.read(request.into_body(), self.max_body);
-                let (bytes, _room) = match read.await {
-                    Ok(Read::Whole(bytes, room)) => (bytes, room),
-                    Ok(Read::TooLong(_)) => return too_long(),
-                    Err(error) => return own::not_read(&error),
+                let max = passage.settings.max_body_bytes();
+                let read = passage.uploads.read(request.into_body(), max).await?;
+                let Read::Whole(bytes, _room) = read else {
+                    return too_long();
                 };
-                self.compress(passage, tenant, &bytes).await
+                answer_compress(passage, tenant.clone(), &bytes).await
             }
             (&Method::GET, false) => {
                 passage.metrics.add(Metric::Reads, &[], 1);
                 passage.watch.state().read(&tenant.name);
-                retrieve(tenant, path, request.uri()).await
+                Ok(retrieve(tenant, path, request.uri()).await)
             }
-            (_, true) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
-            (_, false) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET"),
+            (_, true) => own::refused(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
+            (_, false) => own::refused(StatusCode::METHOD_NOT_ALLOWED, "use GET"),
         }
-    }
-
-    /// Shortens the results in a list of messages.
-    async fn compress(
-        &self,
-        passage: &Passage,
-        tenant: &Arc<PlugTenant>,
-        bytes: &Bytes,
-    ) -> Response<Body> {
-        let own = Arc::clone(tenant);
-        let work = move |text, deadline| compressed(own, text, deadline);
-        let work = passage.jobs.run(bytes, ContentEncoding::Identity, work);
-        let Compressed { body, look } = match work.await {
-            Ok(Ok(compressed)) => compressed,
-            Ok(Err(BodyError::TooDense)) => return too_long(),
-            Ok(Err(_)) => {
-                let message =
-                    "the body must be `{\"messages\": […]}`, in the format of chat completions";
-                return own::error(StatusCode::BAD_REQUEST, message);
-            }
-            Err(_) => {
-                let message = "the messages were not reduced in time: try again";
-                return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
-            }
-        };
-        let metrics = &passage.metrics;
-        let refused = look.outcome.reason().map(Outcome::Refused);
-        let refused = refused.filter(|_| self.on_failure == OnFailure::Refuse);
-        let outcome = refused.unwrap_or(look.outcome);
-        let labels = [("upstream", NAME), ("outcome", outcome.name())];
-        metrics.add(Metric::Requests, &labels, 1);
-        if let Some(reason) = outcome.reason() {
-            metrics.add(Metric::Unreduced, &[("reason", reason.name())], 1);
-            tracing::warn!(
-                reason = reason.name(),
-                "a call of the plug could not reduce all"
-            );
-        }
-        if refused.is_some() {
-            let message = "the messages could not be reduced, and `serve.on_failure` is `refuse`: see the server's log";
-            let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, message);
-            return outcome::marked(answer, outcome);
-        }
-        if let Some(sent) = &look.sent {
-            for (when, size) in [("before", &look.would), ("after", sent)] {
-                metrics.add(Metric::Bytes, &[("when", when)], size.bytes());
-            }
-        }
-        passage.watch.plug(&tenant.name, look);
-        let answer = own::typed(StatusCode::OK, "application/json", body);
-        outcome::marked(answer, outcome)
     }
 }
 
-fn too_long() -> Response<Body> {
+/// Shortens the results in a list of messages.
+async fn answer_compress(
+    passage: &Passage,
+    tenant: Arc<PlugTenant>,
+    bytes: &Bytes,
+) -> Result<Response<Body>, Refusal> {
+    let name = tenant.name.clone();
+    let work = move |text, deadline| compressed(tenant, text, deadline);
+    let work = passage.jobs.run(bytes, ContentEncoding::Identity, work);
+    let Compressed { body, look } = match work.await {
+        Ok(Ok(compressed)) => compressed,
+        Ok(Err(BodyError::TooDense)) => return too_long(),
+        Ok(Err(_)) => {
+            let message =
+                "the body must be `{\"messages\": […]}`, in the format of chat completions";
+            return own::refused(StatusCode::BAD_REQUEST, message);
+        }
+        Err(_) => {
+            let message = "the messages were not reduced in time: try again";
+            return own::refused(StatusCode::SERVICE_UNAVAILABLE, message);
+        }
+    };
+    let metrics = &passage.metrics;
+    let refused = look.outcome.reason().map(Outcome::Refused);
+    let refused = refused.filter(|_| passage.settings.on_failure == OnFailure::Refuse);
+    let outcome = refused.unwrap_or(look.outcome);
+    let labels = [("upstream", NAME), ("outcome", outcome.name())];
+    metrics.add(Metric::Requests, &labels, 1);
+    if let Some(reason) = outcome.reason() {
+        metrics.add(Metric::Unreduced, &[("reason", reason.name())], 1);
+        tracing::warn!(
+            reason = reason.name(),
+            "a call of the plug could not reduce all"
+        );
+    }
+    if refused.is_some() {
+        let message = "the messages could not be reduced, and `serve.on_failure` is `refuse`: see the server's log";
+        let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, message);
+        return Ok(outcome::marked(answer, outcome));
+    }
+    passage.count_bytes(&look);
+    let record = passage.watch.state().plug(&name, look);
+    passage.watch.tell(&record);
+    let answer = own::typed(StatusCode::OK, "application/json", body);
+    Ok(outcome::marked(answer, outcome))
+}
+
+fn too_long<T>() -> Result<T, Refusal> {
     let message = "the body is over `serve.max_body`, or would take too much memory";
-    own::error(StatusCode::PAYLOAD_TOO_LARGE, message)
+    own::refused(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
 /// Shortens the results in a body, as far as there is time.

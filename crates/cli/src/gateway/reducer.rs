@@ -174,7 +174,7 @@ impl ConversationReducer {
             return Outcome::Passed(PassReason::NoReader);
         }
         let reader = reader.flatten();
-        if pressure == Pressure::Thresholds && watch.is_cold(&conversation, &look.would) {
+        if pressure == Pressure::Thresholds && watch.state().is_cold(&conversation, &look.would) {
             pressure = Pressure::Cold;
         }
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();

@@ -20,6 +20,7 @@ use tokio_io_timeout::TimeoutStream;
 use crate::gateway::breaker::Breaker;
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::Metric;
+use crate::gateway::page;
 use crate::gateway::plug::Plug;
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::service::Service;
@@ -98,13 +99,40 @@ impl Gateway {
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> &ServeSettings {
-        &self.service.settings
+        &self.service.passage.settings
     }
 
     /// Notes for the person who starts the server: what will not be done, and why.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        self.service.notes()
+        let (mut notes, reducer) = (Vec::new(), &self.service.passage.reducer);
+        let reduction = reducer.any().settings();
+        let long = Settings::default().max_length_for_trunc;
+        if reduction.preview_above.is_none() && reduction.max_length_for_trunc >= long {
+            notes.push(format!(
+                "results of up to {} bytes stay whole: `preset = \"recommended\"` in the settings shortens them from 3 000 bytes on",
+                reduction.max_length_for_trunc
+            ));
+        }
+        if self.settings().holdout > 0.0 {
+            let share = (self.settings().holdout * 10_000.0).round() / 100.0;
+            notes.push(format!(
+                "{share} % of conversations are left alone, for comparison (`holdout`)"
+            ));
+        }
+        if self.settings().cut_without_reader {
+            notes.push("results are replaced even where the model can't read them back".to_owned());
+            return notes;
+        }
+        if reducer.shares_machine() {
+            return notes;
+        }
+        let reader = reducer.any().settings().read_file_tool_name.clone();
+        let reader = reader.unwrap_or_else(|| "read_file".to_owned());
+        notes.push(format!(
+            "agents can't open stored content as files here: only requests that have the tool {reader} are reduced (GET /v1/read gives its definition), and all others pass unchanged"
+        ));
+        notes
     }
 
     /// Asks all stores whether they take content, within the time that a request has.
@@ -120,7 +148,8 @@ impl Gateway {
     /// no random bytes for one. A browser opens it at the server's address.
     #[must_use]
     pub fn page(&self) -> Option<String> {
-        self.service.page()
+        let token = self.service.token.as_ref()?.text();
+        Some(format!("{}#{token}", page::PATH))
     }
 
     /// Has `listener` told the figures of each request, on the way to its provider: it must not wait.
@@ -134,7 +163,7 @@ impl Gateway {
     /// of a million tokens, with their `currency` and `source`. By default, a cached token costs a tenth of a fresh one.
     #[must_use]
     pub fn with_card(self, card: Value) -> Self {
-        _ = self.service.passage.watch.card.set(card);
+        self.service.passage.watch.state().card = card;
         self
     }
 
@@ -153,11 +182,11 @@ impl Gateway {
         let address = listener.local_addr().map_err(GatewayError::Listen)?;
         ServeSettings {
             listen: address,
-            ..self.service.settings.clone()
+            ..self.settings().clone()
         }
         .check()?;
         let stopping = Arc::new(Semaphore::new(0));
-        let monitor = match self.service.settings.metrics_listen {
+        let monitor = match self.settings().metrics_listen {
             Some(address) => {
                 let listener = TcpListener::bind(address).await;
                 let listener = listener.map_err(|error| {
@@ -178,17 +207,17 @@ impl Gateway {
                 tracing::warn!(%error, "a store takes nothing");
             }
         });
-        let door = self.door(self.service.settings.max_connections, &stopping);
+        let door = self.door(self.settings().max_connections, &stopping);
         let places = door.places.clone();
         tokio::select! {
             () = door.accept(listener) => {}
             () = stop => {}
         }
         stopping.close();
-        let all = u32::try_from(self.service.settings.max_connections).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.settings().max_connections).unwrap_or(u32::MAX);
         let running = all as usize - places.available_permits();
         tracing::info!(running, "stopping");
-        let patience = Duration::from_secs(self.service.settings.shutdown_seconds);
+        let patience = Duration::from_secs(self.settings().shutdown_seconds);
         if tokio::time::timeout(patience, places.acquire_many(all))
             .await
             .is_err()
@@ -202,10 +231,10 @@ impl Gateway {
     /// A way in for this many connections at once.
     fn door(&self, places: usize, stopping: &Arc<Semaphore>) -> Door {
         let header_bytes =
-            usize::try_from(self.service.settings.max_header.as_u64()).unwrap_or(usize::MAX);
+            usize::try_from(self.settings().max_header.as_u64()).unwrap_or(usize::MAX);
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(self.service.settings.header_seconds))
+            .header_read_timeout(Duration::from_secs(self.settings().header_seconds))
             .preserve_header_case(true)
             .max_headers(offcut_mcp::http::MAX_HEADERS)
             .max_buf_size(header_bytes);
@@ -215,7 +244,7 @@ impl Gateway {
             is_monitor: false,
             places: Arc::new(Semaphore::new(places)),
             stopping: stopping.clone(),
-            write_pause: Duration::from_secs(self.service.settings.body_seconds),
+            write_pause: Duration::from_secs(self.settings().body_seconds),
         }
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
-use offcut::Settings;
 use offcut::backend::{BackendError, ErrorKind};
 use serde_json::json;
 use tokio::time::Instant;
@@ -27,7 +26,7 @@ use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::secret::{Secret, spellings};
 use crate::gateway::send::Payload;
 use crate::gateway::settings::ServeSettings;
-use crate::gateway::upstream::{ForeignKey, Upstream, Upstreams};
+use crate::gateway::upstream::{Upstream, Upstreams};
 use crate::gateway::whose::Whose;
 use crate::gateway::{forward, own, page, read};
 
@@ -36,12 +35,12 @@ const MAX_CALL: usize = 64 * 1024;
 
 /// The parts that all requests share.
 pub(crate) struct Service {
-    pub(crate) settings: ServeSettings,
     upstreams: Upstreams,
-    pub(crate) passage: Passage,
+    pub(crate) passage: Arc<Passage>,
     plug: Option<Plug>,
     stores: Vec<Breaker>,
-    token: Option<Secret>,
+    /// The token of the page's figures; `None` if the system gave no random bytes for one.
+    pub(crate) token: Option<Secret>,
     /// Names by which the page may be asked for, besides those of loopback.
     page_hosts: Vec<String>,
 }
@@ -49,7 +48,7 @@ pub(crate) struct Service {
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Service")
-            .field("settings", &self.settings)
+            .field("settings", &self.passage.settings)
             .finish_non_exhaustive()
     }
 }
@@ -62,30 +61,29 @@ impl Service {
         stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
         let upstreams = Upstreams::new(&settings)?;
-        let passage = Passage::new(&settings, reducer)?;
+        let mut page_hosts = settings.hosts.clone();
+        // A name of somebody else that leads here is not an address.
+        page_hosts.push(settings.listen.ip().to_string());
+        let passage = Passage::new(settings, reducer)?;
         let metrics = &passage.metrics;
         metrics.set(Metric::Build, ("version", env!("CARGO_PKG_VERSION")), 1);
         // Counters that begin later hide their first event from `rate`.
         for reason in PassReason::ALL {
             metrics.add(Metric::Unreduced, &[("reason", reason.name())], 0);
         }
-        let mut page_hosts = settings.hosts.clone();
-        // A name of somebody else that leads here is not an address.
-        page_hosts.push(settings.listen.ip().to_string());
         Ok(Self {
-            passage,
+            passage: Arc::new(passage),
             token: Secret::random(),
             page_hosts,
             plug,
             stores,
             upstreams,
-            settings,
         })
     }
 
     /// Fails unless all stores take content, within the time that a request has.
     pub(crate) async fn ready(&self) -> Result<(), BackendError> {
-        let patience = Duration::from_secs(self.settings.reduce_seconds);
+        let patience = Duration::from_secs(self.passage.settings.reduce_seconds);
         let looks = self.stores.iter().map(|store| async {
             let ready = tokio::time::timeout(patience, store.ready()).await;
             let late = || BackendError::new(ErrorKind::Unavailable, "it takes too long");
@@ -99,74 +97,32 @@ impl Service {
         looks.into_iter().collect()
     }
 
-    /// The path of the live page, with the token that its figures need.
-    pub(crate) fn page(&self) -> Option<String> {
-        let token = self.token.as_ref()?.text();
-        Some(format!("{}#{token}", page::PATH))
-    }
-
-    /// Notes on what will not be done, and why.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let (mut notes, reducer) = (Vec::new(), &self.passage.reducer);
-        let reduction = reducer.any().settings();
-        let long = Settings::default().max_length_for_trunc;
-        if reduction.preview_above.is_none() && reduction.max_length_for_trunc >= long {
-            notes.push(format!(
-                "results of up to {} bytes stay whole: `preset = \"recommended\"` in the settings shortens them from 3 000 bytes on",
-                reduction.max_length_for_trunc
-            ));
-        }
-        if self.settings.holdout > 0.0 {
-            let share = (self.settings.holdout * 10_000.0).round() / 100.0;
-            notes.push(format!(
-                "{share} % of conversations are left alone, for comparison (`holdout`)"
-            ));
-        }
-        if self.settings.cut_without_reader {
-            notes.push("results are replaced even where the model can't read them back".to_owned());
-            return notes;
-        }
-        if reducer.shares_machine() {
-            return notes;
-        }
-        let reader = reducer.any().settings().read_file_tool_name.clone();
-        let reader = reader.unwrap_or_else(|| "read_file".to_owned());
-        notes.push(format!(
-            "agents can't open stored content as files here: only requests that have the tool {reader} are reduced (GET /v1/read gives its definition), and all others pass unchanged"
-        ));
-        notes
-    }
-
     /// Answers a request: by itself, or with the provider's reply.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let begun = Instant::now();
-        let path = match self.check(&request) {
-            Ok(path) => path,
-            Err(refusal) => return *refusal,
-        };
+        let answer = self.answered(request, Instant::now()).await;
+        answer.unwrap_or_else(|refusal| *refusal)
+    }
+
+    async fn answered(
+        &self,
+        request: Request<Incoming>,
+        begun: Instant,
+    ) -> Result<Response<Body>, Refusal> {
+        let path = self.check(&request)?;
         if let Some(own) = own::path(&path) {
             return self.own(&own, request).await;
         }
         if self.has_own_key(&request, &path) {
             let message =
                 "this key is for paths of this server alone, and no provider is to see it";
-            return own::error(StatusCode::NOT_FOUND, message);
+            return own::refused(StatusCode::NOT_FOUND, message);
         }
-        let route = match self.upstreams.route(&path, request.headers()) {
-            Ok(route) => route,
-            Err(ForeignKey) => {
-                return own::error(
-                    StatusCode::BAD_REQUEST,
-                    "the request's key is for another provider than its path or `serve.default_upstream` says: put the name of the one that is meant before the path, such as /anthropic",
-                );
-            }
-        };
-        let Some((upstream, rest)) = route else {
+        let Some((upstream, rest)) = self.upstreams.route(&path, request.headers())? else {
             if request.method() == Method::HEAD && path == "/" {
                 // Some clients check first that a server answers.
-                return Response::new(body::empty());
+                return Ok(Response::new(body::empty()));
             }
-            return own::error(
+            return own::refused(
                 StatusCode::NOT_FOUND,
                 "nothing tells which provider is meant: put the name of an upstream before the path, such as /openai/v1",
             );
@@ -177,18 +133,17 @@ impl Service {
             upstream = upstream.name(),
             status = tracing::field::Empty
         );
-        let answered = self
+        let passed = self
             .pass(request, upstream, rest, begun)
             .instrument(span.clone());
-        let response = answered.await.unwrap_or_else(|refusal| *refusal);
+        let response = passed.await.unwrap_or_else(|refusal| *refusal);
         span.record("status", response.status().as_u16());
-        response
+        Ok(response)
     }
 
     /// Refuses requests that must not reach a provider. Returns the path with its query.
     fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
-        let headers = request.headers();
-        let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+        let (headers, settings) = (request.headers(), &self.passage.settings);
         if request.method() == Method::CONNECT {
             return own::refused(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -210,23 +165,21 @@ impl Service {
                 "the request has more than one host",
             );
         }
-        if self.settings.listen.ip().is_loopback()
-            && !offcut_mcp::http::is_own_host(host, &self.settings.hosts)
-        {
+        let is_on_loopback = settings.listen.ip().is_loopback();
+        if is_on_loopback && !offcut_mcp::http::is_own_host(host, &settings.hosts) {
             return own::refused(
                 StatusCode::MISDIRECTED_REQUEST,
                 "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
             );
         }
-        if self.settings.listen.ip().is_loopback() && !self.settings.expose && is_from_afar(headers)
-        {
+        if settings.is_local() && is_from_afar(headers) {
             return own::refused(
                 StatusCode::MISDIRECTED_REQUEST,
                 "a proxy passes on what other machines send: set `serve.expose = true`, which needs `serve.tenant_key`",
             );
         }
         // Whoever follows a link to the page sees no figures yet.
-        let may_look = is_look && own::path(path).is_some_and(|own| page::is_for(&own));
+        let may_look = is_look(request) && own::path(path).is_some_and(|own| page::is_for(&own));
         if !may_look && !self.is_from_own_page(headers, host) {
             return own::refused(
                 StatusCode::FORBIDDEN,
@@ -279,8 +232,9 @@ impl Service {
     pub(crate) async fn monitor<B>(&self, request: &Request<B>) -> Response<Body> {
         let host = own::host(request.headers());
         let is_local = |address: SocketAddr| address.ip().is_loopback();
-        if self.settings.metrics_listen.is_some_and(is_local)
-            && !offcut_mcp::http::is_own_host(host, &self.settings.hosts)
+        let settings = &self.passage.settings;
+        if settings.metrics_listen.is_some_and(is_local)
+            && !offcut_mcp::http::is_own_host(host, &settings.hosts)
         {
             let message = "use 127.0.0.1, or add the name to `serve.hosts`";
             return own::error(StatusCode::MISDIRECTED_REQUEST, message);
@@ -312,9 +266,10 @@ impl Service {
     }
 
     /// Answers what is asked of this server itself.
-    async fn own(&self, path: &str, request: Request<Incoming>) -> Response<Body> {
+    async fn own(&self, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let is_look = is_look(&request);
         let answer = match path {
-            "/metrics" if self.settings.metrics_listen.is_some() => own::error(
+            "/metrics" if self.passage.settings.metrics_listen.is_some() => own::error(
                 StatusCode::NOT_FOUND,
                 "the metrics are at the address of `serve.metrics_listen`",
             ),
@@ -323,26 +278,30 @@ impl Service {
             "/v1/tenant" => self.tenant(&request),
             _ if page::is_for(path) => {
                 let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
-                return page::answer(path, &self.passage.watch, token, hosts, &request);
+                return Ok(page::answer(
+                    path,
+                    &self.passage.watch,
+                    token,
+                    hosts,
+                    &request,
+                ));
             }
-            _ if Plug::is_for(path) => {
-                return match &self.plug {
-                    Some(plug) => plug.answer(path, &self.passage, request).await,
-                    None => own::error(
-                        StatusCode::NOT_FOUND,
-                        "the settings have no `serve.compress_keys`",
-                    ),
-                };
-            }
+            _ if Plug::is_for(path) => match &self.plug {
+                Some(plug) => return plug.answer(path, &self.passage, request).await,
+                None => {
+                    let message = "the settings have no `serve.compress_keys`";
+                    return own::refused(StatusCode::NOT_FOUND, message);
+                }
+            },
             _ => {
                 let message = "this server has no such path; a provider's needs the name of its upstream before it";
-                return own::error(StatusCode::NOT_FOUND, message);
+                own::error(StatusCode::NOT_FOUND, message)
             }
         };
-        if matches!(*request.method(), Method::GET | Method::HEAD) {
-            return answer;
+        if is_look {
+            return Ok(answer);
         }
-        own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET")
+        own::refused(StatusCode::METHOD_NOT_ALLOWED, "use GET")
     }
 
     /// Passes a request to its provider, and the reply back.
@@ -377,8 +336,7 @@ impl Service {
                 let chunked = HeaderValue::from_static("chunked");
                 parts.headers.insert(header::TRANSFER_ENCODING, chunked);
             }
-            let body = self.passage.uploads.passed(body);
-            payload = Payload::Stream(body.map_err(|error| Box::new(own::not_read(&error)))?);
+            payload = Payload::Stream(self.passage.uploads.passed(body)?);
         }
         let on_usage = self.passage.counting(upstream, None, Arc::default());
         self.passage
@@ -410,61 +368,54 @@ impl Service {
     }
 
     /// Reads stored content, or gives the reader's definitions.
-    async fn read(&self, request: Request<Incoming>) -> Response<Body> {
-        let reducer = &self.passage.reducer;
+    async fn read(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let (passage, reducer) = (&self.passage, &self.passage.reducer);
         if request.method() == Method::GET {
-            return read::definitions(reducer);
+            return Ok(read::definitions(reducer));
         }
         if request.method() != Method::POST {
-            return own::error(
+            return own::refused(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "use GET for definitions and POST to read",
             );
         }
-        let Client {
-            tenant, credential, ..
-        } = self.client(request.headers(), request.uri().query());
+        let client = self.client(request.headers(), request.uri().query());
         let is_owner = own::bears(request.headers(), self.token.as_ref());
-        let keeps_apart = self.passage.tenants.key.is_some();
-        let Some(tenant) = tenant.filter(|_| keeps_apart || is_owner || credential.is_some())
-        else {
+        let keeps_apart = passage.tenants.key.is_some();
+        let may_read = keeps_apart || is_owner || client.credential.is_some();
+        let Some(tenant) = client.tenant.filter(|_| may_read) else {
             let message = "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`";
-            return own::error(StatusCode::UNAUTHORIZED, message);
+            return own::refused(StatusCode::UNAUTHORIZED, message);
         };
-        let read = self
-            .passage
-            .uploads
-            .read(request.into_body(), MAX_CALL)
-            .await;
-        let arguments = match read {
-            Ok(Read::Whole(bytes, _)) => String::from_utf8(bytes.into()),
-            Ok(Read::TooLong(_)) => {
-                return own::error(
-                    StatusCode::BAD_REQUEST,
-                    "the body must be the arguments of one call, as JSON",
-                );
-            }
-            Err(error) => return own::not_read(&error),
+        let read = passage.uploads.read(request.into_body(), MAX_CALL);
+        let Read::Whole(bytes, _) = read.await? else {
+            return own::refused(
+                StatusCode::BAD_REQUEST,
+                "the body must be the arguments of one call, as JSON",
+            );
         };
-        let readable = match (&arguments, credential) {
-            (Ok(call), Some(credential)) if !keeps_apart && !is_owner => {
-                match self.passage.readers.conversation(&credential, call) {
-                    Ok(name) => reducer.of_conversation(&tenant, name.unwrap_or("none")),
-                    Err(()) => {
-                        let message = "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page";
-                        return own::error(StatusCode::FORBIDDEN, message);
-                    }
-                }
+        let Ok(call) = str::from_utf8(&bytes) else {
+            return own::refused(StatusCode::BAD_REQUEST, "the body must be JSON");
+        };
+        let readable = match client.credential {
+            Some(credential) if !keeps_apart && !is_owner => {
+                let Ok(name) = passage.readers.conversation(&credential, call) else {
+                    let message = "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page";
+                    return own::refused(StatusCode::FORBIDDEN, message);
+                };
+                reducer.of_conversation(&tenant, name.unwrap_or("none"))
             }
             _ => reducer.of_tenant(&tenant),
         };
-        let outcome = match &arguments {
-            Ok(arguments) => read::answer(&readable, arguments).await,
-            Err(_) => own::error(StatusCode::BAD_REQUEST, "the body must be JSON"),
-        };
-        self.passage.metrics.add(Metric::Reads, &[], 1);
-        outcome
+        let answer = read::answer(&readable, call).await;
+        passage.metrics.add(Metric::Reads, &[], 1);
+        Ok(answer)
     }
+}
+
+/// Returns true if a request only looks.
+fn is_look<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
 /// Returns true if a proxy says that the client is on another machine.

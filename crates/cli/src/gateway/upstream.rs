@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use http::uri::{Authority, Scheme};
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, StatusCode, Uri};
 
 use crate::gateway::credentials::{NamedCredential, Owner, credentials};
 use crate::gateway::error::{GatewayError, is_plain};
+use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
 
 /// The providers that are known without settings.
@@ -125,7 +126,7 @@ impl Upstreams {
         &self,
         path: &'a str,
         headers: &HeaderMap,
-    ) -> Result<Option<(&Upstream, &'a str)>, ForeignKey> {
+    ) -> Result<Option<(&Upstream, &'a str)>, Refusal> {
         let first = path[1..].split(['/', '?']).next().unwrap_or_default();
         if let Some(upstream) = self.named.get(first) {
             let rest = &path[1 + first.len()..];
@@ -154,16 +155,14 @@ impl Upstreams {
         let credentials = credentials(headers, Some(query));
         let mut owners = credentials.iter().flat_map(NamedCredential::owners);
         if owners.all(may_have) {
-            Ok(Some((upstream, path)))
-        } else {
-            Err(ForeignKey)
+            return Ok(Some((upstream, path)));
         }
+        own::refused(
+            StatusCode::BAD_REQUEST,
+            "the request's key is for another provider than its path or `serve.default_upstream` says: put the name of the one that is meant before the path, such as /anthropic",
+        )
     }
 }
-
-/// A request bears a key that is not for the provider to which it would go.
-#[derive(Debug, PartialEq)]
-pub(crate) struct ForeignKey;
 
 /// Methods of Gemini's API, which stand after a colon.
 const GEMINI_METHODS: [&str; 8] = [
@@ -290,7 +289,7 @@ mod tests {
         match Upstreams::new(&settings).unwrap().route(path, &headers) {
             Ok(Some((upstream, _))) => upstream.name().to_owned(),
             Ok(None) => "-".to_owned(),
-            Err(ForeignKey) => "!".to_owned(),
+            Err(_) => "!".to_owned(),
         }
     }
 

@@ -15,7 +15,7 @@ const NAME: usize = 60;
 const CUT: &str = "cut";
 
 /// A request as the reducer has looked at it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Look {
     /// The prefix of the conversation, if it has been found.
     pub(crate) conversation: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Look {
 }
 
 /// A result that has been replaced for the first time.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Change {
     /// The call of the model, counted from 1.
     pub(super) call: u64,
@@ -65,6 +65,17 @@ impl Look {
     pub(crate) fn passed(self, reason: PassReason) -> Self {
         let outcome = Outcome::Passed(reason);
         Self { outcome, ..self }
+    }
+
+    /// Notes the model that is asked.
+    pub(crate) fn name_model(&mut self, model: &str) {
+        self.whose = self.whose.take().map(|whose| whose.with_model(model));
+    }
+
+    /// The bytes of the body as it came and as it goes on, as metrics name them.
+    pub(crate) fn sizes(&self) -> [(&'static str, u64); 2] {
+        let sent = self.sent.as_ref().unwrap_or(&self.would);
+        [("before", self.would.bytes()), ("after", sent.bytes())]
     }
 
     /// Reads a body as it came.

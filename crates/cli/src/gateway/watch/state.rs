@@ -1,6 +1,7 @@
 //! The conversations that are held, within limits.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -44,16 +45,13 @@ pub struct RequestRecord {
     /// The body as it went on.
     pub after: Size,
     /// The same number, apart for results cut and cleared.
-    counts: [u64; 2],
+    pub(super) counts: [u64; 2],
+    /// Number of reads of stored content since the request before.
+    pub(super) reads: u64,
+    /// The reason for what was not replaced.
+    pub(super) reason: Option<PassReason>,
     /// The reason for which the provider's cache held less of it than of the request before.
     pub(crate) miss: Option<PromptMiss>,
-}
-
-/// The figures of a request, and what to compare its bill with.
-#[derive(Debug)]
-pub(crate) struct CalledRequest {
-    pub(crate) record: RequestRecord,
-    pub(crate) bill: Option<AwaitedBill>,
 }
 
 /// A call whose provider will say what it bills.
@@ -91,8 +89,11 @@ struct Conversation {
 }
 
 /// All that is held.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct State {
+    begun: Instant,
+    /// The prices that the figures come with.
+    pub(crate) card: Value,
     conversations: HashMap<String, Conversation>,
     known: u64,
     changed: u64,
@@ -102,8 +103,24 @@ pub(crate) struct State {
     senders: BTreeMap<Whose, SenderSums>,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            begun: Instant::now(),
+            card: json!({"cached": 0.1, "fresh": 1.0}),
+            conversations: HashMap::new(),
+            known: 0,
+            changed: 0,
+            totals: Totals::default(),
+            passed: BTreeMap::new(),
+            misses: MissSums::default(),
+            senders: BTreeMap::new(),
+        }
+    }
+}
+
 /// The name of a tenant of the plug among upstreams. None of these has a space in its name.
-pub(super) fn plug(tenant: &str) -> String {
+fn plug(tenant: &str) -> String {
     format!("plug {tenant}")
 }
 
@@ -122,121 +139,122 @@ impl State {
         }
     }
 
-    /// Returns true if the provider's cache holds little of a request of a conversation, `at` a time.
-    pub(super) fn is_cold(&self, conversation: &str, would: &Prompt, at: u64) -> bool {
-        let one = self.conversations.get(conversation);
-        one.is_some_and(|one| one.recent.is_cold(would, at.saturating_sub(one.last)))
+    /// Seconds since the start.
+    fn seconds(&self) -> u64 {
+        self.begun.elapsed().as_secs()
     }
 
-    /// Adds a request, `at` a time. If the provider had `refused` it in another form, only this form counts.
-    pub(super) fn call(
+    /// Returns true if the provider's cache holds little of a request of a conversation, so that a pass costs nothing
+    /// there.
+    pub(crate) fn is_cold(&self, conversation: &str, would: &Prompt) -> bool {
+        let one = self.conversations.get(conversation);
+        let silent = |one: &Conversation| self.seconds().saturating_sub(one.last);
+        one.is_some_and(|one| one.recent.is_cold(would, silent(one)))
+    }
+
+    /// Adds a call of the plug for a tenant.
+    pub(crate) fn plug(&mut self, tenant: &str, look: Look) -> RequestRecord {
+        self.call(plug(tenant), look, None).0
+    }
+
+    /// Adds a request. If the provider had `refused` it in another form, only this form counts. Returns its figures,
+    /// and what to compare its bill with.
+    pub(crate) fn call(
         &mut self,
-        at: u64,
         upstream: String,
         look: Look,
         refused: Option<RequestRecord>,
-    ) -> CalledRequest {
+    ) -> (RequestRecord, Option<AwaitedBill>) {
         self.changed += 1;
-        let (is_again, is_plug) = (refused.is_some(), look.whose.is_none());
-        let (mut counts, reason) = (look.counts(), look.outcome.reason());
-        let is_changed = look.sent.is_some();
-        let taken_back = refused.as_ref().map(|one| (one.after, one.counts));
-        if let Some(refused) = refused.as_ref().filter(|_| is_changed) {
+        let (at, refused) = (self.seconds(), refused.as_ref());
+        let (is_changed, is_plug) = (look.sent.is_some(), look.whose.is_none());
+        let mut counts = look.counts();
+        if let Some(refused) = refused.filter(|_| is_changed) {
             // They are replaced in this form too, if not for the first time.
             counts = [0, 1].map(|kind| counts[kind] + refused.counts[kind]);
         }
         let sent = look.sent.unwrap_or_else(|| look.would.clone());
-        let mut sizes = [&look.would, &sent].map(|body| match is_plug {
+        let [before, after] = [&look.would, &sent].map(|body| match is_plug {
             true => Size::new(body.bytes(), 0),
             false => Size::new(0, body.bytes()),
         });
-        if is_again {
-            sizes[0] = Size::default();
-        }
-        let name = match is_plug {
-            true => Some(upstream.clone()),
-            false => look.conversation.clone(),
-        };
-        let (mut reads, mut missed, mut awaited) = (0, None, None);
-        if let Some(name) = name {
-            let one = self.conversation(&name, &upstream, look.reads);
-            if !is_plug {
-                let seconds = at.saturating_sub(one.last);
-                let (next, mut expected) = one.recent.next([look.would, sent], seconds);
-                if is_again {
-                    sizes[1] = next[1];
-                    expected.miss = expected.miss.filter(|_| is_changed);
-                } else {
-                    sizes = next;
-                    reads = one.new_reads(look.reads);
-                }
-                missed = expected.miss;
-                let call = one.totals.calls + u64::from(!is_again);
-                if let Some(miss) = missed {
-                    push(&mut one.misses, CHANGES, (call, miss));
-                }
-                awaited = Some((name, call, expected));
-            }
-            if look.is_reading {
-                sizes[0] = Size::default();
-            }
-            let [would, sent] = sizes;
-            one.whose = look.whose.clone().or(one.whose.take());
-            one.totals.add(sizes, taken_back, counts);
-            one.totals.reads += reads;
-            one.totals.passed += u64::from(reason.is_some());
-            one.last = at;
-            if is_again && !is_changed {
-                let call = one.totals.calls;
-                one.changes.retain(|change| change.call != call);
-            }
-            for mut change in look.changes {
-                (change.call, change.at) = (one.totals.calls, at);
-                push(&mut one.changes, CHANGES, change);
-            }
-            match one.sizes.back_mut().filter(|_| is_again) {
-                Some([_, before]) => *before = sent.bytes(),
-                None => push(&mut one.sizes, CALLS, [would.bytes(), sent.bytes()]),
-            }
-        }
-        let [would, sent] = sizes;
-        self.totals.add(sizes, taken_back, counts);
-        self.totals.reads += reads;
-        let bill = look.whose.map(|whose| {
-            let whose = self.sender(whose);
-            let sums = self.senders.entry(whose.clone()).or_default();
-            sums.totals.add(sizes, taken_back, counts);
-            AwaitedBill {
-                whose,
-                expected: awaited,
-            }
-        });
-        if let Some(miss) = &missed {
-            self.misses.add(miss);
-        }
-        if let Some(reason) = reason {
-            *self.passed.entry(reason).or_default() += 1;
-        }
-        let [model, client] = match &bill {
-            Some(AwaitedBill { whose, .. }) => [whose.model.clone(), whose.client.clone()],
-            None => [String::new(), String::new()],
-        };
-        let record = RequestRecord {
+        let mut record = RequestRecord {
             upstream,
             conversation: look.conversation,
-            model,
-            client,
+            model: String::new(),
+            client: String::new(),
             outcome: match look.outcome {
                 Outcome::Passed(reason) => reason.name(),
                 other => other.name(),
             },
             replaced: counts.iter().sum(),
+            before: refused.map_or(before, |refused| refused.before),
+            after,
             counts,
-            before: refused.map_or(would, |refused| refused.before),
-            after: sent,
-            miss: missed,
+            reads: 0,
+            reason: look.outcome.reason(),
+            miss: None,
         };
-        CalledRequest { record, bill }
+        let name = match is_plug {
+            true => Some(record.upstream.clone()),
+            false => record.conversation.clone(),
+        };
+        let mut expected = None;
+        if let Some(name) = name {
+            let one = self.conversation(&name, &record.upstream, look.reads);
+            if !is_plug {
+                let seconds = at.saturating_sub(one.last);
+                let ([before, after], mut cache) = one.recent.next([look.would, sent], seconds);
+                record.after = after;
+                if refused.is_none() {
+                    record.before = before;
+                    record.reads = one.new_reads(look.reads);
+                } else if !is_changed {
+                    cache.miss = None;
+                }
+                record.miss = cache.miss;
+                let call = one.totals.calls + u64::from(refused.is_none());
+                if let Some(miss) = record.miss {
+                    push(&mut one.misses, CHANGES, (call, miss));
+                }
+                expected = Some((name, call, cache));
+            }
+            if look.is_reading && refused.is_none() {
+                record.before = Size::default();
+            }
+            one.whose = look.whose.clone().or(one.whose.take());
+            one.totals.add(&record, refused);
+            one.last = at;
+            let call = one.totals.calls;
+            if refused.is_some() && !is_changed {
+                one.changes.retain(|change| change.call != call);
+            }
+            for mut change in look.changes {
+                (change.call, change.at) = (call, at);
+                push(&mut one.changes, CHANGES, change);
+            }
+            let sizes = [record.before.bytes(), record.after.bytes()];
+            match one.sizes.back_mut().filter(|_| refused.is_some()) {
+                Some(before) => *before = sizes,
+                None => push(&mut one.sizes, CALLS, sizes),
+            }
+        }
+        self.totals.add(&record, refused);
+        if let Some(miss) = &record.miss {
+            self.misses.add(miss);
+        }
+        if let Some(reason) = record.reason {
+            *self.passed.entry(reason).or_default() += 1;
+        }
+        let bill = look.whose.map(|whose| {
+            let whose = self.sender(whose);
+            let sums = self.senders.entry(whose.clone()).or_default();
+            sums.totals.add(&record, refused);
+            record.model.clone_from(&whose.model);
+            record.client.clone_from(&whose.client);
+            AwaitedBill { whose, expected }
+        });
+        (record, bill)
     }
 
     /// Adds a provider's count of a call. Returns the call's miss, if it has one by that.
@@ -275,7 +293,7 @@ impl State {
         }
     }
 
-    /// Adds a read of a tenant of the plug, whose row may be gone.
+    /// Adds a read by a tenant of the plug, whose row may be gone.
     pub(crate) fn read(&mut self, tenant: &str) {
         self.changed += 1;
         self.totals.reads += 1;
@@ -309,7 +327,8 @@ impl State {
         one
     }
 
-    pub(super) fn figures(&self, since: u64) -> Value {
+    /// The figures that have changed since `since`, as JSON.
+    pub(crate) fn figures(&self, since: u64) -> Value {
         let mut changed: Vec<_> = self
             .conversations
             .values()
@@ -320,6 +339,8 @@ impl State {
             json!({"reason": reason.name(), "count": count, "meaning": reason.meaning()})
         });
         let mut figures = self.totals.row();
+        figures["seconds"] = self.seconds().into();
+        figures["card"] = self.card.clone();
         figures["changed"] = self.changed.into();
         figures["known"] = self.known.into();
         figures["held"] = self.conversations.len().into();
@@ -381,7 +402,7 @@ mod tests {
 
     fn call(state: &mut State, look: Look) {
         let whose = look.whose.clone().or(Some(Whose::others()));
-        state.call(0, "lab".to_owned(), Look { whose, ..look }, None);
+        state.call("lab".to_owned(), Look { whose, ..look }, None);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::state::RequestRecord;
+
 /// Bytes of a request's body.
 ///
 /// A provider's cache holds what the previous request of the conversation began with: model, tools,
@@ -58,25 +60,23 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds the sizes of a request, and the results cut and cleared in it. If it was `refused` before, in another form,
-    /// it is the same call, and only this form was sent: what that form had sent, cut and cleared is taken back.
-    pub(super) fn add(
-        &mut self,
-        [would, sent]: [Size; 2],
-        refused: Option<(Size, [u64; 2])>,
-        [cut, cleared]: [u64; 2],
-    ) {
-        self.would += would;
-        self.sent += sent;
+    /// Adds a request. If it was `refused` before, in another form, it is the same call, and only this form was sent:
+    /// what that form had sent, cut and cleared is taken back.
+    pub(super) fn add(&mut self, record: &RequestRecord, refused: Option<&RequestRecord>) {
+        let [cut, cleared] = record.counts;
+        self.sent += record.after;
         self.cut += cut;
         self.cleared += cleared;
-        match refused {
-            None => self.calls += 1,
-            Some((sent, [cut, cleared])) => {
-                self.sent -= sent;
-                self.cut = self.cut.saturating_sub(cut);
-                self.cleared = self.cleared.saturating_sub(cleared);
-            }
+        self.reads += record.reads;
+        self.passed += u64::from(record.reason.is_some());
+        if let Some(refused) = refused {
+            let [cut, cleared] = refused.counts;
+            self.sent -= refused.after;
+            self.cut = self.cut.saturating_sub(cut);
+            self.cleared = self.cleared.saturating_sub(cleared);
+        } else {
+            self.calls += 1;
+            self.would += record.before;
         }
     }
 

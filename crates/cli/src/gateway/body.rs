@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, BodyStream, Empty, Full, StreamBody};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Frame, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -71,11 +70,10 @@ pub(crate) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body of which the beginning has been read.
-pub(crate) fn begun(read: Bytes, rest: Body) -> Body {
-    let begun = stream::iter([Ok(Frame::data(read))]);
-    let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
-    BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)))
+/// A body of which the beginning has been read, and maybe a frame after it.
+pub(crate) fn begun(read: Bytes, next: Option<Result<Frame<Bytes>, BoxError>>, rest: Body) -> Body {
+    let begun = stream::iter([Ok(Frame::data(read))].into_iter().chain(next));
+    BodyExt::boxed_unsync(StreamBody::new(begun.chain(BodyStream::new(rest))))
 }
 
 /// A body, and the number of its bytes that have passed so far.
@@ -203,6 +201,6 @@ impl Uploads {
                 whole.extend_from_slice(data);
             }
         }
-        Ok(Read::TooLong(begun(whole.into(), arriving.passed())))
+        Ok(Read::TooLong(begun(whole.into(), None, arriving.passed())))
     }
 }

@@ -2,8 +2,9 @@
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
+use sha2::digest::Update;
 
-use crate::gateway::secret::spellings;
+use crate::gateway::secret::{add_field, spellings};
 
 /// Headers that hold credentials, in the order in which tenants are named by them.
 pub(crate) const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
@@ -68,7 +69,7 @@ pub(crate) struct NamedCredential {
 }
 
 impl NamedCredential {
-    fn new(name: &str, value: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(name: &str, value: impl Into<Vec<u8>>) -> Self {
         Self {
             name: name.to_owned(),
             value: value.into(),
@@ -137,6 +138,15 @@ pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<Named
         is_one.then_some(NamedCredential { name, value })
     });
     known.chain(others).chain(fields).collect()
+}
+
+/// Adds credentials to a digest. Returns false if they name nobody.
+pub(crate) fn add_credentials(digest: &mut impl Update, credentials: &[NamedCredential]) -> bool {
+    for NamedCredential { name, value } in credentials {
+        add_field(digest, name.as_bytes());
+        add_field(digest, value);
+    }
+    credentials.iter().any(|one| !one.value.is_empty())
 }
 
 /// Returns true for the name of a header, or of a field in a query, that holds a credential.

@@ -11,17 +11,15 @@ mod results;
 mod store;
 mod tenant;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use offcut::Settings;
 use offcut::format::{BodyError, RequestBody, WireFormat};
 use serde_json::json;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::gateway::body::{Body, Read};
 use crate::gateway::breaker::Open;
@@ -29,7 +27,7 @@ use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::error::GatewayError;
 use crate::gateway::jobs::memory_for;
 use crate::gateway::metrics::Metric;
-use crate::gateway::outcome::{self, Outcome, PassReason};
+use crate::gateway::outcome::{self, Outcome};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::pass::Passage;
 use crate::gateway::secret::Secret;
@@ -49,7 +47,7 @@ const COMPRESS: &str = "/v1/compress";
 const RETRIEVE: &str = "/v1/retrieve/";
 
 impl Plug {
-    /// Prepares the plug; `None` if the settings have no credential for it.
+    /// Prepares the plug, whose tenants have the credentials of the settings.
     ///
     /// # Errors
     ///
@@ -58,13 +56,13 @@ impl Plug {
         serve: &ServeSettings,
         settings: &Settings,
         open: &Open<'_>,
-    ) -> Result<Option<Self>, GatewayError> {
+    ) -> Result<Self, GatewayError> {
         check_keys(&serve.compress_keys)?;
         let keys = serve.compress_keys.iter();
         let tenants =
             keys.map(|(name, key)| PlugTenant::new(name, key, settings, open).map(Arc::new));
-        let tenants: Vec<_> = tenants.collect::<Result<_, _>>()?;
-        Ok((!tenants.is_empty()).then_some(Self { tenants }))
+        let tenants = tenants.collect::<Result<_, _>>()?;
+        Ok(Self { tenants })
     }
 
     /// Returns true if a path of this server is for the plug.
@@ -84,6 +82,10 @@ impl Plug {
         passage: &Passage,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
+        if self.tenants.is_empty() {
+            let message = "the settings have no `serve.compress_keys`";
+            return own::refused(StatusCode::NOT_FOUND, message);
+        }
         let mut tenants = self.tenants.iter();
         let key = own::bearer(request.headers());
         let Some(tenant) = key.and_then(|key| tenants.find(|one| one.credential.is(key))) else {
@@ -175,13 +177,7 @@ async fn compressed(
     if !is_chat(body.format()) {
         return Err(BodyError::NoMessages);
     }
-    let original = Compressed::unchanged(&body);
-    let compressing = AssertUnwindSafe(compress(&tenant, body)).catch_unwind();
-    Ok(match timeout_at(deadline, compressing).await {
-        Ok(Ok(compressed)) => compressed,
-        Ok(Err(_)) => original.because(PassReason::Bug),
-        Err(_) => original.because(PassReason::TooSlow),
-    })
+    Ok(compress(&tenant, body, deadline).await)
 }
 
 /// Returns true for messages in the format of chat completions, or in Anthropic's, from which plain

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 
-use crate::gateway::credentials::{NamedCredential, credentials};
-use crate::gateway::secret::add_field;
+use crate::gateway::credentials::{add_credentials, credentials};
 use crate::lock::locked;
 
-/// Number of credentials that are held in memory, and of conversations of one of them.
+/// Number of credentials that are held in memory, and of conversations of one of them. Whoever is forgotten reads again
+/// after the next request.
 const HELD: usize = 4_096;
 const HELD_BY_ONE: usize = 4_096;
 
@@ -22,27 +22,15 @@ impl Credential {
     /// The credentials of a request; `None` if it has none.
     pub(crate) fn of(headers: &HeaderMap, query: Option<&str>) -> Option<Self> {
         let mut hash = Sha256::new();
-        let mut is_known = false;
-        for NamedCredential { name, value } in credentials(headers, query) {
-            add_field(&mut hash, name.as_bytes());
-            add_field(&mut hash, &value);
-            is_known |= !value.is_empty();
-        }
+        let is_known = add_credentials(&mut hash, &credentials(headers, query));
         is_known.then(|| Self(hash.finalize().into()))
     }
 }
 
-/// The conversations that were sent since the start, with the credentials that a provider has answered.
+/// The names of the conversations that were sent since the start, by the credentials that a provider has answered: that
+/// of the newest answer last.
 #[derive(Debug, Default)]
-pub(crate) struct Readers(Mutex<HashMap<Credential, Read>>);
-
-/// The conversations of one credential.
-#[derive(Debug, Default)]
-struct Read {
-    /// Their names, that of the newest answer last.
-    names: VecDeque<String>,
-    answers: u64,
-}
+pub(crate) struct Readers(Mutex<HashMap<Credential, VecDeque<String>>>);
 
 impl Readers {
     /// Notes that a provider has answered the conversation of this `prefix`.
@@ -52,23 +40,13 @@ impl Readers {
         };
         let mut known = locked(&self.0);
         if known.len() >= HELD && !known.contains_key(&credential) {
-            // The half that was answered most often stays: a flood of new credentials displaces itself.
-            let mut answers: Vec<u64> = known.values().map(|read| read.answers).collect();
-            answers.sort_unstable();
-            let (middle, mut equal) = (answers[HELD / 2], HELD / 2);
-            equal -= answers.iter().filter(|answers| **answers > middle).count();
-            known.retain(|_, read| {
-                let stays = read.answers > middle || read.answers == middle && equal > 0;
-                equal -= usize::from(stays && read.answers == middle);
-                stays
-            });
+            known.clear();
         }
         let own = known.entry(credential).or_default();
-        own.answers += 1;
-        own.names.retain(|known| known != name);
-        own.names.push_back(name.to_owned());
-        if own.names.len() > HELD_BY_ONE {
-            own.names.pop_front();
+        own.retain(|known| known != name);
+        own.push_back(name.to_owned());
+        if own.len() > HELD_BY_ONE {
+            own.pop_front();
         }
     }
 
@@ -88,7 +66,7 @@ impl Readers {
             return Ok(None);
         }
         let known = locked(&self.0);
-        let own = known.get(credential).map(|read| &read.names);
+        let own = known.get(credential);
         let is_own = |name: &&str| own.is_some_and(|own| own.iter().any(|own| own == name));
         names.find(is_own).map(Some).ok_or(())
     }
@@ -137,18 +115,17 @@ mod tests {
         assert_eq!(readers.conversation(&credential("a"), "{}"), Ok(None));
         assert_eq!(Credential::of(&HeaderMap::new(), None), None);
         assert_eq!(Credential::of(&headers(""), None), None);
-        // A flood of credentials does not make it forgotten.
         readers.add(credential("a"), &format!("root/serve/c-{:032x}/", 3));
+        assert!(matches!(
+            readers.conversation(&credential("a"), &one),
+            Ok(Some(_))
+        ));
         for n in 0..2 * HELD {
             readers.add(
                 credential(&format!("made up {n}")),
                 &format!("root/serve/c-{n:032x}/"),
             );
         }
-        assert!(matches!(
-            readers.conversation(&credential("a"), &one),
-            Ok(Some(_))
-        ));
         assert!(locked(&readers.0).len() <= HELD);
     }
 }

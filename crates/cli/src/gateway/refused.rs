@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::BodyExt;
 use memchr::memrchr2;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -144,27 +143,23 @@ async fn begun(
     mut goes_on: impl FnMut(&[u8]) -> bool,
 ) -> (Bytes, Body) {
     let mut read = Vec::new();
-    let is_read = timeout(patience, async {
+    let next = timeout(patience, async {
         while read.len() <= LONGEST_ERROR && goes_on(&read) {
-            match body.frame().await {
-                Some(Ok(frame)) => {
-                    read.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
-                }
-                Some(Err(error)) => return Some(error),
-                None => break,
-            }
+            let next = body.frame().await;
+            let data = next
+                .as_ref()
+                .and_then(|next| next.as_ref().ok()?.data_ref());
+            let Some(data) = data else {
+                // Trailers, an error, or the end.
+                return next;
+            };
+            read.extend_from_slice(data);
         }
         None
     })
     .await;
     let read = Bytes::from(read);
-    let rest = match is_read {
-        Ok(Some(error)) => {
-            BodyExt::boxed_unsync(StreamBody::new(stream::once(async { Err(error) })))
-        }
-        Ok(None) | Err(_) => body,
-    };
-    (read.clone(), body::begun(read, rest))
+    (read.clone(), body::begun(read, next.ok().flatten(), body))
 }
 
 /// The data of the first event of a stream that says more than that the request has arrived.

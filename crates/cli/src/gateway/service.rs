@@ -37,7 +37,7 @@ const MAX_CALL: usize = 64 * 1024;
 pub(crate) struct Service {
     upstreams: Upstreams,
     pub(crate) passage: Arc<Passage>,
-    plug: Option<Plug>,
+    plug: Plug,
     stores: Vec<Breaker>,
     /// The token of the page's figures; `None` if the system gave no random bytes for one.
     pub(crate) token: Option<Secret>,
@@ -57,7 +57,7 @@ impl Service {
     pub(crate) fn new(
         settings: ServeSettings,
         reducer: ConversationReducer,
-        plug: Option<Plug>,
+        plug: Plug,
         stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
         let upstreams = Upstreams::new(&settings)?;
@@ -223,8 +223,7 @@ impl Service {
         let headers = request.headers().values().map(HeaderValue::as_bytes);
         let texts = headers.chain([path.as_bytes()]).flat_map(spellings);
         let texts: Vec<_> = texts.collect();
-        let keys = self.plug.iter().flat_map(Plug::keys);
-        let mut keys = keys.chain(&self.token);
+        let mut keys = self.plug.keys().chain(&self.token);
         keys.any(|key| texts.iter().any(|text| key.is_in(text)))
     }
 
@@ -286,13 +285,9 @@ impl Service {
                     &request,
                 ));
             }
-            _ if Plug::is_for(path) => match &self.plug {
-                Some(plug) => return plug.answer(path, &self.passage, request).await,
-                None => {
-                    let message = "the settings have no `serve.compress_keys`";
-                    return own::refused(StatusCode::NOT_FOUND, message);
-                }
-            },
+            _ if Plug::is_for(path) => {
+                return self.plug.answer(path, &self.passage, request).await;
+            }
             _ => {
                 let message = "this server has no such path; a provider's needs the name of its upstream before it";
                 own::error(StatusCode::NOT_FOUND, message)

@@ -1,12 +1,12 @@
 //! Tenants: the users and customers that conversations belong to.
 
 use hmac::{Hmac, KeyInit, Mac};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::Sha256;
 
-use crate::gateway::credentials::{HEADERS, credentials};
+use crate::gateway::credentials::{HEADERS, NamedCredential, add_credentials, credentials};
 use crate::gateway::error::GatewayError;
-use crate::gateway::secret::{Secret, add_field};
+use crate::gateway::secret::Secret;
 use crate::gateway::settings::ServeSettings;
 use crate::units::hex;
 
@@ -55,20 +55,20 @@ impl Tenants {
             })
         });
         let header: Option<HeaderName> = header.transpose()?;
-        if header
-            .as_ref()
-            .is_some_and(|name| HEADERS.contains(&name.as_str()))
-        {
-            let problem = "providers take their key from this header, and a tenant's is not sent on: choose another, or leave it out to tell tenants by their keys";
-            return Err(GatewayError::settings("tenant_header", problem));
-        }
-        if header
-            .as_ref()
-            .is_some_and(|name| NEEDED.contains(&name.as_str()))
-        {
-            let problem = "HTTP or a provider needs this header, and a tenant's is not sent on: choose another, such as x-team";
-            return Err(GatewayError::settings("tenant_header", problem));
-        }
+        let wrong = |names: &[&str], problem| match &header {
+            Some(name) if names.contains(&name.as_str()) => {
+                Err(GatewayError::settings("tenant_header", problem))
+            }
+            _ => Ok(()),
+        };
+        wrong(
+            &HEADERS,
+            "providers take their key from this header, and a tenant's is not sent on: choose another, or leave it out to tell tenants by their keys",
+        )?;
+        wrong(
+            &NEEDED,
+            "HTTP or a provider needs this header, and a tenant's is not sent on: choose another, such as x-team",
+        )?;
         match &settings.tenant_key {
             Some(key) if key.is_too_short() => {
                 Err(GatewayError::settings("tenant_key", Secret::TOO_SHORT))
@@ -94,22 +94,15 @@ impl Tenants {
             return Some(Tenant(USER.to_owned()));
         };
         let mut hash = Hmac::<Sha256>::new_from_slice(key.text().as_bytes()).ok()?;
-        let mut is_known = false;
-        let mut add = |name: &str, value: &[u8]| {
-            add_field(&mut hash, name.as_bytes());
-            add_field(&mut hash, value);
-            is_known |= !value.is_empty();
-        };
-        if let Some(header) = &self.header {
-            headers
-                .get_all(header)
-                .iter()
-                .for_each(|value| add(header.as_str(), value.as_bytes()));
-        } else {
-            for one in credentials(headers, query) {
-                add(&one.name, &one.value);
+        let credentials = match &self.header {
+            Some(header) => {
+                let values = headers.get_all(header).iter().map(HeaderValue::as_bytes);
+                let named = values.map(|value| NamedCredential::new(header.as_str(), value));
+                named.collect()
             }
-        }
+            None => credentials(headers, query),
+        };
+        let is_known = add_credentials(&mut hash, &credentials);
         let digest = hash.finalize().into_bytes();
         is_known.then(|| Tenant(format!("t-{}", hex(&digest[..16]))))
     }

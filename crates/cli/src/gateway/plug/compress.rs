@@ -1,14 +1,16 @@
 //! `/v1/compress`: shortens the results in a list of messages.
 
+use std::panic::AssertUnwindSafe;
 use std::time::SystemTime;
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use offcut::format::{
     Conversation, JsonText, Message, Messages, Plain, RequestBody, Spelled, WireFormat,
 };
 use offcut::report::ErrorSource;
 use offcut::{Part, ToolCall, ToolOutput, Truncated};
 use serde_json::json;
+use tokio::time::{Instant, timeout_at};
 
 use super::results::{Found, results};
 use super::store::location;
@@ -34,26 +36,12 @@ struct Short {
     truncated: Truncated,
 }
 
-impl Compressed {
-    /// The answer that changes nothing.
-    pub(super) fn unchanged(body: &RequestBody) -> Self {
-        let look = Look {
-            would: length(body.messages()),
-            ..Look::default()
-        };
-        let body = reply(body.messages(), &[], 0);
-        Self { body, look }
-    }
-
-    /// The same answer, with a reason for changing nothing.
-    pub(super) fn because(self, reason: PassReason) -> Self {
-        let look = self.look.passed(reason);
-        Self { look, ..self }
-    }
-}
-
-/// Shortens the results of a body's messages, each by itself.
-pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Compressed {
+/// Shortens the results of a body's messages, each by itself, or none of them if there is no time.
+pub(super) async fn compress(
+    tenant: &PlugTenant,
+    mut body: RequestBody,
+    deadline: Instant,
+) -> Compressed {
     let mut look = Look {
         would: length(body.messages()),
         ..Look::default()
@@ -62,11 +50,24 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
     let format = Spelled(format);
     let found = results(&Messages::new(&format, body.messages_mut()));
     let now = SystemTime::now();
-    let shortened: Vec<_> = stream::iter(found)
+    let shortening = stream::iter(found)
         .map(|found| shorten(tenant, found, now))
         .buffered(AT_ONCE)
-        .collect()
-        .await;
+        .collect::<Vec<_>>();
+    let shortening = AssertUnwindSafe(shortening).catch_unwind();
+    let shortened = match timeout_at(deadline, shortening).await {
+        Ok(Ok(shortened)) => Ok(shortened),
+        Ok(Err(_)) => Err(PassReason::Bug),
+        Err(_) => Err(PassReason::TooSlow),
+    };
+    let shortened = match shortened {
+        Ok(shortened) => shortened,
+        Err(reason) => {
+            let body = reply(body.messages(), &[], 0);
+            let look = look.passed(reason);
+            return Compressed { body, look };
+        }
+    };
     let has_store_failed = shortened.iter().any(Result::is_err);
     let (mut hashes, mut saved) = (Vec::new(), 0);
     let mut messages = Messages::new(&format, body.messages_mut());

@@ -26,8 +26,7 @@ impl RecentPrompts {
     /// hold of it.
     pub(crate) fn next(&mut self, now: [Prompt; 2], seconds: u64) -> ([Size; 2], ExpectedCache) {
         let none = <[Prompt; 2]>::default();
-        let held = |[_, before]: &&[Prompt; 2]| now[1].differs_from(before).1;
-        let before = self.0.iter().max_by_key(held).unwrap_or(&none);
+        let before = self.nearest(&now[1], |[_, sent]| sent).unwrap_or(&none);
         let sizes = [now[0].after(&before[0]), now[1].after(&before[1])];
         let expected = ExpectedCache {
             miss: miss([&now[0], &now[1]], [&before[0], &before[1]], seconds),
@@ -41,6 +40,16 @@ impl RecentPrompts {
         (sizes, expected)
     }
 
+    /// The request of which a prompt begins with the most bytes, the newest of several.
+    fn nearest(
+        &self,
+        now: &Prompt,
+        form: impl Fn(&[Prompt; 2]) -> &Prompt,
+    ) -> Option<&[Prompt; 2]> {
+        let all = self.0.iter();
+        all.max_by_key(|one| now.differs_from(form(one)).1)
+    }
+
     /// Forgets a request, which went on as `sent`: the provider has not taken it.
     pub(crate) fn forget(&mut self, sent: u64) {
         let last = self.0.iter().rposition(|[_, one]| one.bytes() == sent);
@@ -51,8 +60,7 @@ impl RecentPrompts {
     /// lifetime is over, or the client has changed messages in its first half. Other tools or instructions, now or
     /// before, are those of a request on the side.
     pub(crate) fn is_cold(&self, would: &Prompt, seconds: u64) -> bool {
-        let held = |[before, _]: &&[Prompt; 2]| would.differs_from(before).1;
-        let Some([came, sent]) = self.0.iter().max_by_key(held) else {
+        let Some([came, sent]) = self.nearest(would, |[came, _]| came) else {
             return false;
         };
         let (part, front) = would.differs_from(came);

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use offcut::format::{JsonText, RequestBody, WireFormat};
 use offcut::json::{Kind, Node, View};
 use regex::Regex;
-use rustc_hash::FxHasher;
 use serde_json::Value;
 
 use super::totals::Size;
@@ -325,7 +324,7 @@ fn declared(item: &Value) -> &[Value] {
 }
 
 fn hash(of: impl Hash) -> u64 {
-    let mut hasher = FxHasher::default();
+    let mut hasher = DefaultHasher::default();
     of.hash(&mut hasher);
     hasher.finish()
 }
@@ -345,7 +344,7 @@ enum Without {
 struct JsonHash<'t> {
     text: &'t str,
     without: Without,
-    hasher: FxHasher,
+    hasher: DefaultHasher,
     is_marked: bool,
     lasts_an_hour: bool,
 }
@@ -355,7 +354,7 @@ impl<'t> JsonHash<'t> {
         let mut hash = Self {
             text: json.as_str(),
             without,
-            hasher: FxHasher::default(),
+            hasher: DefaultHasher::default(),
             is_marked: false,
             lasts_an_hour: false,
         };
@@ -382,7 +381,7 @@ impl<'t> JsonHash<'t> {
                     Without::Dates => undated(text),
                     _ => text.into(),
                 };
-                self.hasher.write(text.as_bytes());
+                text.hash(&mut self.hasher);
             }
         }
     }
@@ -402,7 +401,7 @@ impl<'t> JsonHash<'t> {
                     && self.without == Without::Thinking
                     && THINKING.contains(&name) => {}
                 _ => {
-                    self.hasher.write(name.as_bytes());
+                    name.hash(&mut self.hasher);
                     self.add(value, depth);
                 }
             }

@@ -1,17 +1,32 @@
 //! Heads of requests and replies on their way through.
 
-use http::header;
+use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Uri, Version};
+use http::{HeaderMap, Uri, Version};
 
 /// The head of a request to a provider. `host` and `expect` are for one server each.
 pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
+    let takes_trailers = lists(&parts.headers, &header::TE, "trailers")
+        && lists(&parts.headers, &header::CONNECTION, "te");
     offcut_mcp::http::strip(&mut parts.headers);
     parts.headers.remove(header::HOST);
     parts.headers.remove(header::EXPECT);
+    if takes_trailers {
+        let trailers = HeaderValue::from_static("trailers");
+        parts.headers.insert(header::TE, trailers);
+        let te = HeaderValue::from_static("te");
+        parts.headers.insert(header::CONNECTION, te);
+    }
     parts.uri = uri;
     parts.version = Version::HTTP_11;
     parts
+}
+
+/// Returns true if a header lists a word.
+fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    let values = headers.get_all(name).iter();
+    let mut words = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    words.any(|one| one.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// The most times that a path may be encoded.

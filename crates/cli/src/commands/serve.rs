@@ -44,7 +44,7 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
     }
     serve.expose |= args.expose;
     serve.holdout = args.holdout.unwrap_or(serve.holdout);
-    let (_journal, runtime, gateway) = server(serve, &reduction, &origin, &args.prices)?;
+    let (_journal, runtime, mut gateway) = server(serve, &reduction, &origin, &args.prices)?;
     runtime.block_on(async {
         if args.require_store {
             let ready = gateway.ready().await;
@@ -58,6 +58,8 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
         for text in gateway.notes() {
             note(&text);
         }
+        let failed = |error| Failure::new(chain(&error));
+        gateway.listen_for_monitors().await.map_err(failed)?;
         let page = gateway.page();
         let page = page.map(|page| format!("http://{}{page}", serving::own(address)));
         let running = page.as_deref().and_then(Running::note);
@@ -77,7 +79,7 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
             drop(running);
         };
         tokio::select! {
-            served = gateway.serve(listener, stop) => served.map_err(|error| Failure::new(chain(&error))),
+            served = gateway.serve(listener, stop) => served.map_err(failed),
             () = asked_to_end(2) => Err(Failure::new("a second signal ended the server before its requests")),
         }
     })?;

@@ -50,6 +50,8 @@ use crate::lock::locked;
 #[derive(Debug)]
 pub struct Gateway {
     service: Arc<Service>,
+    /// Listens on `metrics_listen`.
+    monitor: Option<TcpListener>,
 }
 
 impl Gateway {
@@ -81,7 +83,8 @@ impl Gateway {
         let plug = Plug::new(&settings, reduction, &open)?;
         let stores = locked(&opened).values().cloned().collect();
         let service = Arc::new(Service::new(settings, reducer, plug, stores)?);
-        Ok(Self { service })
+        let monitor = None;
+        Ok(Self { service, monitor })
     }
 
     /// Checks settings without opening a store.
@@ -167,6 +170,22 @@ impl Gateway {
         self
     }
 
+    /// Listens on `metrics_listen`, if the settings have it: without this call, [`serve`](Self::serve) does so.
+    ///
+    /// # Errors
+    ///
+    /// [`GatewayError::Settings`] if the address can't be listened on.
+    pub async fn listen_for_monitors(&mut self) -> Result<(), GatewayError> {
+        if let (Some(address), None) = (self.settings().metrics_listen, &self.monitor) {
+            let listener = TcpListener::bind(address).await.map_err(|error| {
+                let problem = format!("{address} can't be listened on: {error}");
+                GatewayError::settings("metrics_listen", problem)
+            })?;
+            self.monitor = Some(listener);
+        }
+        Ok(())
+    }
+
     /// Serves the clients of `listener` until `stop` is ready. Then no connection is accepted any
     /// more, and running requests have `shutdown_seconds` to end.
     ///
@@ -174,7 +193,7 @@ impl Gateway {
     ///
     /// The listener can't be used at all. A single connection that fails ends only itself.
     pub async fn serve(
-        self,
+        mut self,
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> Result<(), GatewayError> {
@@ -186,20 +205,13 @@ impl Gateway {
         }
         .check()?;
         let stopping = Arc::new(Semaphore::new(0));
-        let monitor = match self.settings().metrics_listen {
-            Some(address) => {
-                let listener = TcpListener::bind(address).await;
-                let listener = listener.map_err(|error| {
-                    let problem = format!("{address} can't be listened on: {error}");
-                    GatewayError::settings("metrics_listen", problem)
-                })?;
-                // It tells how the server stops.
-                let mut monitor = self.door(MONITORS, &Arc::new(Semaphore::new(0)));
-                monitor.is_monitor = true;
-                Some(tokio::spawn(monitor.accept(listener)))
-            }
-            None => None,
-        };
+        self.listen_for_monitors().await?;
+        let monitor = self.monitor.take().map(|listener| {
+            // It tells how the server stops.
+            let mut monitor = self.door(MONITORS, &Arc::new(Semaphore::new(0)));
+            monitor.is_monitor = true;
+            tokio::spawn(monitor.accept(listener))
+        });
         let service = self.service.clone();
         tokio::spawn(async move {
             if let Err(error) = service.ready().await {

@@ -324,7 +324,7 @@ fn a_server_that_cannot_start_says_why() {
     .unwrap();
     let serve = ["serve", "--listen", "127.0.0.1:0", "--log-json"];
     let ran = user.run(&[&serve[..], &["--config", settings.to_str().unwrap()]].concat());
-    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!((ran.code, &*ran.out), (1, ""), "{ran:?}");
     // Notes and the error are JSON as the rest of the log is.
     let lines = ran
         .err

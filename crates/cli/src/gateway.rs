@@ -4,6 +4,27 @@
 //! Whatever it does not replace passes byte for byte: bodies, headers, queries, streams and errors.
 //! [The page on it](https://github.com/offcut-rs/offcut/blob/main/docs/serve.md) says how to run it.
 
+/// Makes an enum of rows: a name in code, and what belongs to it, which `row` gives.
+macro_rules! rows {
+    ($(#[$doc:meta])* $name:ident: $row:ty { $($variant:ident => $value:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum $name {
+            $($variant),*
+        }
+
+        impl $name {
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
+
+            pub(crate) fn row(self) -> $row {
+                match self {
+                    $(Self::$variant => $value),*
+                }
+            }
+        }
+    };
+}
+
 mod body;
 mod breaker;
 mod credentials;

@@ -38,7 +38,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 misses.push(json!({
                     "log": log.name(),
                     "line": line,
-                    "kind": miss.why.words()[0],
+                    "kind": miss.why.row()[0],
                     "part": miss.part.name(),
                     "bytes": miss.bytes,
                     "tokens": miss.tokens,

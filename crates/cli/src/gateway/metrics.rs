@@ -7,52 +7,42 @@ use std::sync::Mutex;
 use crate::lock::locked;
 use std::time::Duration;
 
-/// Makes the metrics of rows with a name in code, a name for Prometheus, and help.
-macro_rules! metrics {
-    ($($metric:ident $name:literal $help:literal)*) => {
-        /// A counter, whose name ends in `_total`, or a gauge.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Metric {
-            $($metric),*
-        }
-
-        const FAMILIES: &[(Metric, &str, &str)] = &[$((Metric::$metric, $name, $help)),*];
-    };
-}
-
-metrics! {
-    Bytes "offcut_bytes_total"
-        "Bytes of the requests that were reduced, before and after."
-    Reads "offcut_reads_total"
-        "Calls of the reader."
-    Untouched "offcut_untouched_conversations_total"
-        "Conversations of which the provider took only the original, which pass untouched since."
-    CacheMisses "offcut_cache_misses_total"
-        "Requests of which the provider's cache could have held more, by upstream and reason."
-    CacheMissedBytes "offcut_cache_missed_bytes_total"
-        "Bytes that were sent before and are billed as new once more, by upstream and reason."
-    CacheMissedTokens "offcut_cache_missed_tokens_total"
-        "The same in input tokens, by the provider's own count, where it says what its cache held."
-    SenderBytes "offcut_sender_bytes_total"
-        "Bytes of requests, before and after, by tenant, model and client: the first 200 of these, and others."
-    SenderTokens "offcut_sender_tokens_total"
-        "Input tokens by the provider's own count, by tenant, model and client."
-    StoreAvailable "offcut_store_available"
-        "1 if the store took what it was last given, and 0 if not, or while it is left alone."
-    Build "offcut_build_info"
-        "1, with the version of the program."
-    Requests "offcut_requests_total"
-        "Requests, by upstream and outcome."
-    Unreduced "offcut_unreduced_total"
-        "Requests that were not reduced, or only in part, although they might have been, by reason."
-    Replies "offcut_replies_total"
-        "Replies, by upstream and status: 0 where the provider did not answer, 499 where the client left before."
-    BrokenReplies "offcut_broken_replies_total"
-        "Replies that broke off after their status, by upstream."
-    Connections "offcut_connections"
-        "Open connections of clients."
-    ProviderTokens "offcut_provider_tokens_total"
-        "Input tokens by the provider's own count: fresh, cached, and written to the cache."
+rows! {
+    /// A counter, whose name ends in `_total`, or a gauge: its name for Prometheus, and help.
+    Metric: (&'static str, &'static str) {
+        Bytes => ("offcut_bytes_total",
+            "Bytes of the requests that were reduced, before and after."),
+        Reads => ("offcut_reads_total",
+            "Calls of the reader."),
+        Untouched => ("offcut_untouched_conversations_total",
+            "Conversations of which the provider took only the original, which pass untouched since."),
+        CacheMisses => ("offcut_cache_misses_total",
+            "Requests of which the provider's cache could have held more, by upstream and reason."),
+        CacheMissedBytes => ("offcut_cache_missed_bytes_total",
+            "Bytes that were sent before and are billed as new once more, by upstream and reason."),
+        CacheMissedTokens => ("offcut_cache_missed_tokens_total",
+            "The same in input tokens, by the provider's own count, where it says what its cache held."),
+        SenderBytes => ("offcut_sender_bytes_total",
+            "Bytes of requests, before and after, by tenant, model and client: the first 200 of these, and others."),
+        SenderTokens => ("offcut_sender_tokens_total",
+            "Input tokens by the provider's own count, by tenant, model and client."),
+        StoreAvailable => ("offcut_store_available",
+            "1 if the store took what it was last given, and 0 if not, or while it is left alone."),
+        Build => ("offcut_build_info",
+            "1, with the version of the program."),
+        Requests => ("offcut_requests_total",
+            "Requests, by upstream and outcome."),
+        Unreduced => ("offcut_unreduced_total",
+            "Requests that were not reduced, or only in part, although they might have been, by reason."),
+        Replies => ("offcut_replies_total",
+            "Replies, by upstream and status: 0 where the provider did not answer, 499 where the client left before."),
+        BrokenReplies => ("offcut_broken_replies_total",
+            "Replies that broke off after their status, by upstream."),
+        Connections => ("offcut_connections",
+            "Open connections of clients."),
+        ProviderTokens => ("offcut_provider_tokens_total",
+            "Input tokens by the provider's own count: fresh, cached, and written to the cache."),
+    }
 }
 
 /// Upper bounds of added latency in seconds.
@@ -119,7 +109,8 @@ impl Metrics {
     pub(crate) fn text(&self) -> String {
         let figures = locked(&self.figures);
         let mut text = String::new();
-        for (metric, name, help) in FAMILIES {
+        for metric in Metric::ALL {
+            let (name, help) = metric.row();
             let is_counter = name.ends_with("_total");
             let kind = if is_counter { "counter" } else { "gauge" };
             _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -163,7 +154,7 @@ mod tests {
         for file in files {
             for name in file.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
             {
-                let mut known = FAMILIES.iter().map(|(_, name, _)| *name);
+                let mut known = Metric::ALL.iter().map(|metric| metric.row().0);
                 assert!(
                     !name.starts_with("offcut_")
                         || name == "offcut_added_seconds_bucket"

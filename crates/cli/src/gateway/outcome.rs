@@ -32,69 +32,52 @@ pub(crate) enum Outcome {
     Refused(PassReason),
 }
 
-/// Makes the reasons of rows with a name in code, a name in the header, in metrics and in logs, whether something has
-/// gone wrong here, and the reason in words.
-macro_rules! reasons {
-    ($($reason:ident $name:literal $is_failure:literal $meaning:literal)*) => {
-        /// Reason for passing a request, or a part of it, unchanged.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum PassReason {
-            $($reason),*
-        }
-
-        impl PassReason {
-            pub(crate) const ALL: &[Self] = &[$(Self::$reason),*];
-
-            /// The reason's name in the header, in metrics and in logs.
-            pub(crate) fn name(self) -> &'static str {
-                match self {
-                    $(Self::$reason => $name),*
-                }
-            }
-
-            /// The reason in words.
-            pub(crate) fn meaning(self) -> &'static str {
-                match self {
-                    $(Self::$reason => $meaning),*
-                }
-            }
-
-            /// Returns true if something has gone wrong here, and false if the request is simply not one to
-            /// be reduced.
-            pub(crate) fn is_failure(self) -> bool {
-                match self {
-                    $(Self::$reason => $is_failure),*
-                }
-            }
-        }
-    };
+rows! {
+    /// Reason for passing a request, or a part of it, unchanged: its name in the header, in metrics and in logs, whether
+    /// something has gone wrong here, and the reason in words.
+    PassReason: (&'static str, bool, &'static str) {
+        TooLong => ("too-long", true,
+            "the body is over max_body, or would take too much memory"),
+        Encoding => ("encoding", true,
+            "the body can't be decoded"),
+        NotUnderstood => ("not-understood", true,
+            "the body is not what its path says"),
+        Store => ("store", true,
+            "a store failed"),
+        TooSlow => ("too-slow", true,
+            "reducing took longer than reduce_seconds"),
+        Bug => ("bug", true,
+            "this program has a bug"),
+        Signed => ("signed", false,
+            "a header has a digest or a signature of the body"),
+        NoReader => ("no-reader", false,
+            "the model has no tool to read stored content with"),
+        NoTenant => ("no-tenant", false,
+            "nothing tells whose request it is"),
+        Refused => ("refused", false,
+            "the provider refused the changed request and got the original"),
+        Untouched => ("untouched", false,
+            "the provider has refused this conversation's changes before"),
+        HeldOut => ("held-out", false,
+            "a share of conversations is left alone for comparison"),
+    }
 }
 
-reasons! {
-    TooLong "too-long" true
-        "the body is over max_body, or would take too much memory"
-    Encoding "encoding" true
-        "the body can't be decoded"
-    NotUnderstood "not-understood" true
-        "the body is not what its path says"
-    Store "store" true
-        "a store failed"
-    TooSlow "too-slow" true
-        "reducing took longer than reduce_seconds"
-    Bug "bug" true
-        "this program has a bug"
-    Signed "signed" false
-        "a header has a digest or a signature of the body"
-    NoReader "no-reader" false
-        "the model has no tool to read stored content with"
-    NoTenant "no-tenant" false
-        "nothing tells whose request it is"
-    Refused "refused" false
-        "the provider refused the changed request and got the original"
-    Untouched "untouched" false
-        "the provider has refused this conversation's changes before"
-    HeldOut "held-out" false
-        "a share of conversations is left alone for comparison"
+impl PassReason {
+    /// The name in the header, in metrics and in logs.
+    pub(crate) fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Returns true if something has gone wrong here, and false if the request is simply not one to be reduced.
+    pub(crate) fn is_failure(self) -> bool {
+        self.row().1
+    }
+
+    /// The reason in words.
+    pub(crate) fn meaning(self) -> &'static str {
+        self.row().2
+    }
 }
 
 impl Outcome {

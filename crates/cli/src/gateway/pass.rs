@@ -98,7 +98,7 @@ impl CountedOnce<'_> {
         if let Some(miss) = &record.miss {
             self.passage.count_miss(self.upstream.name(), miss);
             tracing::info!(
-                kind = miss.why.words()[0],
+                kind = miss.why.row()[0],
                 part = miss.part.name(),
                 bytes = miss.bytes,
                 "the provider's cache holds less of a request than of the one before"
@@ -184,7 +184,7 @@ impl CountedOnce<'_> {
         let mut reply = outcome::marked(reply, self.outcome);
         let miss = self.record.as_ref().and_then(|record| record.miss);
         let miss = miss.and_then(|miss| {
-            let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
+            let (kind, part, bytes) = (miss.why.row()[0], miss.part.name(), miss.bytes);
             let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
             HeaderValue::from_str(&text).ok()
         });
@@ -386,7 +386,7 @@ impl Passage {
     }
 
     fn count_miss(&self, upstream: &str, miss: &PromptMiss) {
-        let labels = [("upstream", upstream), ("reason", miss.why.words()[0])];
+        let labels = [("upstream", upstream), ("reason", miss.why.row()[0])];
         self.metrics.add(Metric::CacheMisses, &labels, 1);
         self.metrics
             .add(Metric::CacheMissedBytes, &labels, miss.bytes);
@@ -419,7 +419,7 @@ impl Passage {
             }
             let miss = bill.and_then(|bill| passage.watch.state().billed(bill, usage));
             if let Some(miss) = miss {
-                let labels = [("upstream", &*upstream), ("reason", miss.why.words()[0])];
+                let labels = [("upstream", &*upstream), ("reason", miss.why.row()[0])];
                 metrics.add(Metric::CacheMissedTokens, &labels, miss.tokens);
                 if miss.why == Why::Provider {
                     // The others were counted before the request went on.

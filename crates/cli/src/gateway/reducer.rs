@@ -241,37 +241,26 @@ impl ConversationReducer {
         let reader = reader_of(self.any()).filter(|_| tools.has_our_reader);
         let pages = self.pages.as_ref();
         let is_read = |call: &Call<'_>| {
-            let is_page = |pages: &Pages| pages.are_named_in(&call.arguments.to_string());
+            let is_page = |pages: &Pages| {
+                let arguments = call.arguments.to_string();
+                // A scan costs far less than reading them.
+                pages.may_be_named_in(&arguments) && pages.are_named_in(&arguments)
+            };
             Some(call.name) == reader || pages.is_some_and(is_page)
         };
-        let mut reads = 0;
+        let (mut reads, mut is_reading) = (0, false);
         for message in messages {
-            let text = message.as_str();
-            // A scan costs far less than reading the message.
-            if !(reader.is_some_and(|name| text.contains(name))
-                || pages.is_some_and(|pages| pages.may_be_named_in(text)))
-            {
-                continue;
-            }
-            Spelled(format).visit(message, &mut |piece| {
-                if let Piece::Call(call) = piece {
-                    reads += u64::from(is_read(&call));
-                }
-            });
-        }
-        if reads == 0 {
-            return (0, false);
-        }
-        let last = messages.iter().rev().find_map(|message| {
             let (mut is_models, mut calls) = (false, Vec::new());
             Spelled(format).visit(message, &mut |piece| match piece {
                 Piece::Role(role) => is_models |= role == Role::Assistant,
                 Piece::Call(call) => calls.push(is_read(&call)),
                 _ => {}
             });
-            is_models.then_some(calls)
-        });
-        let is_reading = last.is_some_and(|calls| !calls.is_empty() && !calls.contains(&false));
+            if is_models {
+                is_reading = !calls.is_empty() && !calls.contains(&false);
+            }
+            reads += calls.into_iter().map(u64::from).sum::<u64>();
+        }
         (reads, is_reading)
     }
 

@@ -56,13 +56,12 @@ pub(super) async fn compress(
         .collect::<Vec<_>>();
     let shortening = AssertUnwindSafe(shortening).catch_unwind();
     let shortened = match timeout_at(deadline, shortening).await {
-        Ok(Ok(shortened)) => Ok(shortened),
-        Ok(Err(_)) => Err(PassReason::Bug),
-        Err(_) => Err(PassReason::TooSlow),
-    };
-    let shortened = match shortened {
-        Ok(shortened) => shortened,
-        Err(reason) => {
+        Ok(Ok(shortened)) => shortened,
+        failed => {
+            let reason = match failed {
+                Ok(_) => PassReason::Bug,
+                Err(_) => PassReason::TooSlow,
+            };
             let body = reply(body.messages(), &[], 0);
             let look = look.passed(reason);
             return Compressed { body, look };

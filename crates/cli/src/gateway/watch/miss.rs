@@ -1,6 +1,6 @@
 //! The reasons for which a provider's cache holds less of a request than it could.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -129,11 +129,11 @@ pub(crate) struct PromptMiss {
 
 /// Sums of misses by reason: their number, bytes and tokens.
 #[derive(Debug, Default)]
-pub(crate) struct MissSums(BTreeMap<Why, [u64; 3]>);
+pub(crate) struct MissSums([[u64; 3]; Why::ALL.len()]);
 
 impl MissSums {
     pub(crate) fn add(&mut self, miss: &PromptMiss) {
-        let [count, bytes, tokens] = self.0.entry(miss.why).or_default();
+        let [count, bytes, tokens] = &mut self.0[miss.why as usize];
         *count += 1;
         *bytes += miss.bytes;
         *tokens += miss.tokens;
@@ -141,88 +141,68 @@ impl MissSums {
 
     /// Takes a miss back.
     pub(crate) fn remove(&mut self, miss: &PromptMiss) {
-        let [count, bytes, tokens] = self.0.entry(miss.why).or_default();
+        let [count, bytes, tokens] = &mut self.0[miss.why as usize];
         *count -= 1;
         *bytes -= miss.bytes;
         *tokens -= miss.tokens;
     }
 
     pub(crate) fn rows(&self) -> Value {
-        let row = |(why, [count, bytes, tokens]): (&Why, &[u64; 3])| {
-            let [kind, meaning, cure] = why.words();
+        let sums = Why::ALL.iter().zip(&self.0);
+        let rows = sums.filter(|(_, sum)| sum[0] > 0).map(|(why, sum)| {
+            let ([kind, meaning, cure], [count, bytes, tokens]) = (why.row(), sum);
             json!({"kind": kind, "count": count, "bytes": bytes, "tokens": tokens, "meaning": meaning, "cure": cure})
-        };
-        self.0
-            .iter()
-            .filter(|(_, sum)| sum[0] > 0)
-            .map(row)
-            .collect()
+        });
+        rows.collect()
     }
 }
 
-/// Makes the reasons of rows with a name in code, a name in metrics, headers and logs, the meaning, and what to do.
-macro_rules! misses {
-    ($($why:ident $name:literal $meaning:literal $cure:literal)*) => {
-        /// The reason for a miss.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Why {
-            $($why),*
-        }
-
-        impl Why {
-            /// The name in metrics, headers and logs, the meaning, and what to do.
-            pub(crate) fn words(self) -> [&'static str; 3] {
-                match self {
-                    $(Self::$why => [$name, $meaning, $cure]),*
-                }
-            }
-        }
-    };
-}
-
-misses! {
-    Model "model"
-        "another model was asked"
-        "keep one model for a conversation"
-    Tools "tools"
-        "a tool was added, removed or changed"
-        "send all tools from the first call on, each in the same words"
-    ToolOrder "tool-order"
-        "the tools came in another order"
-        "sort the tools by name"
-    Dated "dated"
-        "a date, a time or a number in the instructions changed"
-        "move it to the end of the last message"
-    Instructions "instructions"
-        "the instructions changed"
-        "add what is new to the last message"
-    Options "options"
-        "an option that is part of the prompt changed: thinking, the choice of tools, or the answer's schema"
-        "keep it for a conversation"
-    Inserted "inserted"
-        "a message was put before others that were sent already"
-        "add it at the end"
-    Removed "removed"
-        "messages that were sent already are gone"
-        "compact seldom, and much at once"
-    Thinking "thinking"
-        "the model's thinking was left out of its earlier messages"
-        "send its messages back as they came"
-    Edited "edited"
-        "a message that was sent already has changed"
-        "leave earlier messages as they are"
-    Reduced "reduced"
-        "this server has cleared old results"
-        "if it happens often, raise `clear_at_least_tokens`"
-    Expired "expired"
-        "the cache's lifetime was over before this call"
-        "ask for a longer one: `\"ttl\": \"1h\"` in `cache_control`, or `prompt_cache_retention`"
-    Unmarked "unmarked"
-        "the request has no `cache_control` from there on, so nothing of that is cached"
-        "set `cache_control` in the request, or on its last message"
-    Provider "provider"
-        "nothing changed, and yet the provider held less than half of it"
-        "shorten the pauses or ask for a longer lifetime, and keep one route to the provider: a cache belongs to a machine or region"
+rows! {
+    /// The reason for a miss: its name in metrics, headers and logs, the meaning, and what to do.
+    Why: [&'static str; 3] {
+        Model => ["model",
+            "another model was asked",
+            "keep one model for a conversation"],
+        Tools => ["tools",
+            "a tool was added, removed or changed",
+            "send all tools from the first call on, each in the same words"],
+        ToolOrder => ["tool-order",
+            "the tools came in another order",
+            "sort the tools by name"],
+        Dated => ["dated",
+            "a date, a time or a number in the instructions changed",
+            "move it to the end of the last message"],
+        Instructions => ["instructions",
+            "the instructions changed",
+            "add what is new to the last message"],
+        Options => ["options",
+            "an option that is part of the prompt changed: thinking, the choice of tools, or the answer's schema",
+            "keep it for a conversation"],
+        Inserted => ["inserted",
+            "a message was put before others that were sent already",
+            "add it at the end"],
+        Removed => ["removed",
+            "messages that were sent already are gone",
+            "compact seldom, and much at once"],
+        Thinking => ["thinking",
+            "the model's thinking was left out of its earlier messages",
+            "send its messages back as they came"],
+        Edited => ["edited",
+            "a message that was sent already has changed",
+            "leave earlier messages as they are"],
+        Reduced => ["reduced",
+            "this server has cleared old results",
+            "if it happens often, raise `clear_at_least_tokens`"],
+        Expired => ["expired",
+            "the cache's lifetime was over before this call",
+            "ask for a longer one: `\"ttl\": \"1h\"` in `cache_control`, or `prompt_cache_retention`"],
+        Unmarked => ["unmarked",
+            "the request has no `cache_control` from there on, so nothing of that is cached",
+            "set `cache_control` in the request, or on its last message"],
+        Provider => ["provider",
+            "nothing changed, and yet the provider held less than half of it",
+            "shorten the pauses or ask for a longer lifetime, and keep one route to the provider: a cache belongs to a machine or region"],
+    }
 }
 
 /// The miss of a request that came as `would` and goes on as `sent`, `seconds` after another one of the

@@ -369,7 +369,7 @@ impl State {
         shown["sizes"] = json!(one.sizes);
         shown["changes"] = json!(one.changes);
         let misses = one.misses.iter().map(|(call, miss)| {
-            let [kind, meaning, cure] = miss.why.words();
+            let [kind, meaning, cure] = miss.why.row();
             json!({"call": call, "kind": kind, "part": miss.part.name(), "bytes": miss.bytes, "tokens": miss.tokens, "meaning": meaning, "cure": cure})
         });
         shown["misses"] = misses.collect();

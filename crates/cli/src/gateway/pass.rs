@@ -13,42 +13,29 @@ use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, W
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use crate::gateway::body::{self, Body, Read, Uploads};
+use crate::gateway::body::{self, Body, Read};
 use crate::gateway::encoding::ContentEncoding;
-use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::{Exchange, Purpose};
 use crate::gateway::holdout::Group;
-use crate::gateway::jobs::{Jobs, memory_for};
-use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::jobs::memory_for;
+use crate::gateway::metrics::Metric;
 use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::own::Refusal;
-use crate::gateway::readers::{Credential, Readers};
-use crate::gateway::reducer::{ConversationReducer, Pressure};
+use crate::gateway::readers::Credential;
+use crate::gateway::reducer::Pressure;
 use crate::gateway::refused::{Refused, examined, is_thread};
-use crate::gateway::send::{Payload, Sender};
-use crate::gateway::settings::{OnFailure, ServeSettings};
-use crate::gateway::tenant::{Tenant, Tenants};
+use crate::gateway::send::Payload;
+use crate::gateway::service::Service;
+use crate::gateway::settings::OnFailure;
+use crate::gateway::tenant::Tenant;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
-use crate::gateway::watch::{AwaitedBill, Look, Prompt, PromptMiss, RequestRecord, Watch, Why};
+use crate::gateway::watch::{AwaitedBill, Look, Prompt, PromptMiss, RequestRecord, Why};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
 /// Bytes that may be moved in one message.
 const LONGEST_MOVE: usize = 8 << 30;
-
-/// Takes requests with a conversation to their provider.
-pub(crate) struct Passage {
-    pub(crate) settings: ServeSettings,
-    pub(crate) sender: Sender,
-    pub(crate) reducer: ConversationReducer,
-    pub(crate) tenants: Tenants,
-    pub(crate) jobs: Jobs,
-    pub(crate) uploads: Uploads,
-    pub(crate) readers: Readers,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) watch: Watch,
-}
 
 /// A request whose body has been read.
 struct ReceivedRequest {
@@ -69,7 +56,7 @@ pub(crate) struct Client {
 
 /// A request on its way. It is counted by its outcome, once that is known for good or the request has ended.
 struct CountedOnce<'p> {
-    passage: &'p Arc<Passage>,
+    service: &'p Arc<Service>,
     upstream: &'p Upstream,
     group: Option<Group>,
     conversation: Option<String>,
@@ -84,10 +71,10 @@ impl CountedOnce<'_> {
     /// Takes the figures of the request as it goes on, with which its bill will be compared. If it went on in another
     /// form before, the provider has refused that.
     fn called(&mut self, look: Look) {
-        let (metrics, sizes) = (&self.passage.metrics, look.sizes());
+        let (metrics, sizes) = (&self.service.metrics, look.sizes());
         let is_first = self.record.is_none();
         self.outcome = look.outcome;
-        let mut state = self.passage.watch.state();
+        let mut state = self.service.watch.state();
         let (record, bill) = state.call(self.upstream.name().to_owned(), look, self.record.take());
         drop(state);
         if let Some(AwaitedBill { whose, .. }) = bill.as_ref().filter(|_| is_first) {
@@ -96,7 +83,7 @@ impl CountedOnce<'_> {
             }
         }
         if let Some(miss) = &record.miss {
-            self.passage.count_miss(self.upstream.name(), miss);
+            self.service.count_miss(self.upstream.name(), miss);
             tracing::info!(
                 kind = miss.why.row()[0],
                 part = miss.part.name(),
@@ -116,12 +103,12 @@ impl CountedOnce<'_> {
             return Ok(());
         };
         let labels = [("reason", reason.name())];
-        self.passage.metrics.add(Metric::Unreduced, &labels, 1);
+        self.service.metrics.add(Metric::Unreduced, &labels, 1);
         if !reason.is_failure() {
             tracing::info!(reason = reason.name(), "a request passed unchanged");
             return Ok(());
         }
-        let is_refused = self.passage.settings.on_failure == OnFailure::Refuse;
+        let is_refused = self.service.settings.on_failure == OnFailure::Refuse;
         let outcome = match is_refused {
             true => Outcome::Refused(reason),
             false => outcome,
@@ -165,7 +152,7 @@ impl CountedOnce<'_> {
             (&request.client.credential, &self.conversation)
             && reply.status().is_success()
         {
-            let readers = &self.passage.readers;
+            let readers = &self.service.readers;
             readers.add(credential.clone(), conversation);
         }
         Ok(reply)
@@ -173,8 +160,8 @@ impl CountedOnce<'_> {
 
     async fn deliver(&self, parts: Parts, payload: Payload) -> Result<Response<Body>, Refusal> {
         let bill = self.bill.clone();
-        let on_usage = self.passage.counting(self.upstream, self.group, bill);
-        let sender = &self.passage.sender;
+        let on_usage = self.service.counting(self.upstream, self.group, bill);
+        let sender = &self.service.sender;
         sender.send(parts, payload, self.upstream, on_usage).await
     }
 
@@ -200,9 +187,9 @@ impl Drop for CountedOnce<'_> {
             ("upstream", self.upstream.name()),
             ("outcome", self.outcome.name()),
         ];
-        self.passage.metrics.add(Metric::Requests, &labels, 1);
+        self.service.metrics.add(Metric::Requests, &labels, 1);
         if let Some(record) = &self.record {
-            self.passage.watch.tell(record);
+            self.service.watch.tell(record);
         }
     }
 }
@@ -213,27 +200,9 @@ type BillSlot = Arc<OnceLock<AwaitedBill>>;
 /// A request that has been worked on, and the body to send, if it has been changed.
 type Worked = (Look, Option<Bytes>);
 
-impl Passage {
-    pub(crate) fn new(
-        settings: ServeSettings,
-        reducer: ConversationReducer,
-    ) -> Result<Self, GatewayError> {
-        let metrics = Arc::<Metrics>::default();
-        Ok(Self {
-            sender: Sender::new(&settings, metrics.clone())?,
-            reducer,
-            tenants: Tenants::new(&settings)?,
-            jobs: Jobs::new(&settings)?,
-            uploads: Uploads::new(&settings),
-            readers: Readers::default(),
-            metrics,
-            watch: Watch::default(),
-            settings,
-        })
-    }
-
-    /// Takes a request to its provider, and its reply back.
-    pub(crate) async fn pass(
+impl Service {
+    /// Takes a request with a conversation to its provider, and its reply back.
+    pub(super) async fn pass_conversation(
         self: &Arc<Self>,
         parts: Parts,
         body: Incoming,
@@ -399,9 +368,9 @@ impl Passage {
         group: Option<Group>,
         bill: BillSlot,
     ) -> OnEnd {
-        let (passage, upstream) = (self.clone(), upstream.name().to_owned());
+        let (service, upstream) = (self.clone(), upstream.name().to_owned());
         Box::new(move |usage| {
-            let (metrics, bill) = (&passage.metrics, bill.get());
+            let (metrics, bill) = (&service.metrics, bill.get());
             for (kind, tokens) in [
                 ("fresh", usage.fresh),
                 ("cached", usage.cached.unwrap_or(0)),
@@ -417,13 +386,13 @@ impl Passage {
                     metrics.add(Metric::SenderTokens, &whose.labels("kind", kind), tokens);
                 }
             }
-            let miss = bill.and_then(|bill| passage.watch.state().billed(bill, usage));
+            let miss = bill.and_then(|bill| service.watch.state().billed(bill, usage));
             if let Some(miss) = miss {
                 let labels = [("upstream", &*upstream), ("reason", miss.why.row()[0])];
                 metrics.add(Metric::CacheMissedTokens, &labels, miss.tokens);
                 if miss.why == Why::Provider {
                     // The others were counted before the request went on.
-                    passage.count_miss(&upstream, &miss);
+                    service.count_miss(&upstream, &miss);
                 }
             }
         })
@@ -450,9 +419,9 @@ impl Passage {
         if is_signed(&request.parts.headers) {
             return Ok((look.passed(PassReason::Signed), None));
         }
-        let (passage, exchange, read) = (self.clone(), request.exchange, look.clone());
+        let (service, exchange, read) = (self.clone(), request.exchange, look.clone());
         let work = move |text, deadline| async move {
-            let reducing = passage.reduced(&tenant, exchange, pressure, text, read, deadline);
+            let reducing = service.reduced(&tenant, exchange, pressure, text, read, deadline);
             reducing.await
         };
         match self.jobs.run(&request.body, encoding, work).await {
@@ -516,7 +485,7 @@ impl Passage {
 
     fn counted<'p>(self: &'p Arc<Self>, upstream: &'p Upstream, look: &Look) -> CountedOnce<'p> {
         CountedOnce {
-            passage: self,
+            service: self,
             upstream,
             group: look.group,
             conversation: look.conversation.clone(),

@@ -29,8 +29,9 @@ use crate::gateway::jobs::memory_for;
 use crate::gateway::metrics::Metric;
 use crate::gateway::outcome::{self, Outcome};
 use crate::gateway::own::{self, Refusal};
-use crate::gateway::pass::Passage;
+
 use crate::gateway::secret::Secret;
+use crate::gateway::service::Service;
 use crate::gateway::settings::{OnFailure, ServeSettings};
 use compress::{Compressed, compress};
 use tenant::PlugTenant;
@@ -79,7 +80,7 @@ impl Plug {
     pub(crate) async fn answer(
         &self,
         path: &str,
-        passage: &Passage,
+        service: &Service,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
         if self.tenants.is_empty() {
@@ -95,16 +96,16 @@ impl Plug {
         let is_compress = path == COMPRESS;
         match (request.method(), is_compress) {
             (&Method::POST, true) => {
-                let max = passage.settings.max_body_bytes();
-                let read = passage.uploads.read(request.into_body(), max).await?;
+                let max = service.settings.max_body_bytes();
+                let read = service.uploads.read(request.into_body(), max).await?;
                 let Read::Whole(bytes, _room) = read else {
                     return too_long();
                 };
-                answer_compress(passage, tenant.clone(), &bytes).await
+                answer_compress(service, tenant.clone(), &bytes).await
             }
             (&Method::GET, false) => {
-                passage.metrics.add(Metric::Reads, &[], 1);
-                passage.watch.state().read(&tenant.name);
+                service.metrics.add(Metric::Reads, &[], 1);
+                service.watch.state().read(&tenant.name);
                 Ok(retrieve(tenant, path, request.uri()).await)
             }
             (_, true) => own::refused(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
@@ -115,13 +116,13 @@ impl Plug {
 
 /// Shortens the results in a list of messages.
 async fn answer_compress(
-    passage: &Passage,
+    service: &Service,
     tenant: Arc<PlugTenant>,
     bytes: &Bytes,
 ) -> Result<Response<Body>, Refusal> {
     let name = tenant.name.clone();
     let work = move |text, deadline| compressed(tenant, text, deadline);
-    let work = passage.jobs.run(bytes, ContentEncoding::Identity, work);
+    let work = service.jobs.run(bytes, ContentEncoding::Identity, work);
     let Compressed { body, look } = match work.await {
         Ok(Ok(compressed)) => compressed,
         Ok(Err(BodyError::TooDense)) => return too_long(),
@@ -135,9 +136,9 @@ async fn answer_compress(
             return own::refused(StatusCode::SERVICE_UNAVAILABLE, message);
         }
     };
-    let metrics = &passage.metrics;
+    let metrics = &service.metrics;
     let refused = look.outcome.reason().map(Outcome::Refused);
-    let refused = refused.filter(|_| passage.settings.on_failure == OnFailure::Refuse);
+    let refused = refused.filter(|_| service.settings.on_failure == OnFailure::Refuse);
     let outcome = refused.unwrap_or(look.outcome);
     let labels = [("upstream", NAME), ("outcome", outcome.name())];
     metrics.add(Metric::Requests, &labels, 1);
@@ -153,9 +154,9 @@ async fn answer_compress(
         let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, message);
         return Ok(outcome::marked(answer, outcome));
     }
-    passage.count_bytes(&look);
-    let record = passage.watch.state().plug(&name, look);
-    passage.watch.tell(&record);
+    service.count_bytes(&look);
+    let record = service.watch.state().plug(&name, look);
+    service.watch.tell(&record);
     let answer = own::typed(StatusCode::OK, "application/json", body);
     Ok(outcome::marked(answer, outcome))
 }

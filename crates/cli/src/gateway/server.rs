@@ -102,13 +102,13 @@ impl Gateway {
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> &ServeSettings {
-        &self.service.passage.settings
+        &self.service.settings
     }
 
     /// Notes for the person who starts the server: what will not be done, and why.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let (mut notes, reducer) = (Vec::new(), &self.service.passage.reducer);
+        let (mut notes, reducer) = (Vec::new(), &self.service.reducer);
         let reduction = reducer.any().settings();
         let long = Settings::default().max_length_for_trunc;
         if reduction.preview_above.is_none() && reduction.max_length_for_trunc >= long {
@@ -158,7 +158,7 @@ impl Gateway {
     /// Has `listener` told the figures of each request, on the way to its provider: it must not wait.
     #[must_use]
     pub fn on_request(self, listener: impl Fn(&RequestRecord) + Send + Sync + 'static) -> Self {
-        _ = self.service.passage.watch.listener.set(Box::new(listener));
+        _ = self.service.watch.listener.set(Box::new(listener));
         self
     }
 
@@ -166,7 +166,7 @@ impl Gateway {
     /// of a million tokens, with their `currency` and `source`. By default, a cached token costs a tenth of a fresh one.
     #[must_use]
     pub fn with_card(self, card: Value) -> Self {
-        self.service.passage.watch.state().card = card;
+        self.service.watch.state().card = card;
         self
     }
 
@@ -313,7 +313,7 @@ impl Door {
         let connection = self.http.serve_connection(stream, answer);
         let (service, stopping) = (self.service.clone(), self.stopping.clone());
         tokio::spawn(async move {
-            let metrics = &service.passage.metrics;
+            let metrics = &service.metrics;
             let count = |by| metrics.change(Metric::Connections, &[], by);
             count(i64::from(!is_monitor));
             let mut connection = pin!(connection);

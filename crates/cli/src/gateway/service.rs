@@ -12,21 +12,24 @@ use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::gateway::body::{self, Body, Read};
+use crate::gateway::body::{self, Body, Read, Uploads};
 use crate::gateway::breaker::Breaker;
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::metrics::Metric;
+use crate::gateway::jobs::Jobs;
+use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::outcome::PassReason;
 use crate::gateway::own::Refusal;
-use crate::gateway::pass::{Client, Passage};
+use crate::gateway::pass::Client;
 use crate::gateway::plug::Plug;
-use crate::gateway::readers::Credential;
+use crate::gateway::readers::{Credential, Readers};
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::secret::{Secret, spellings};
-use crate::gateway::send::Payload;
+use crate::gateway::send::{Payload, Sender};
 use crate::gateway::settings::ServeSettings;
+use crate::gateway::tenant::Tenants;
 use crate::gateway::upstream::{Upstream, Upstreams};
+use crate::gateway::watch::Watch;
 use crate::gateway::whose::Whose;
 use crate::gateway::{forward, own, page, read};
 
@@ -35,8 +38,16 @@ const MAX_CALL: usize = 64 * 1024;
 
 /// The parts that all requests share.
 pub(crate) struct Service {
+    pub(crate) settings: ServeSettings,
     upstreams: Upstreams,
-    pub(crate) passage: Arc<Passage>,
+    pub(crate) sender: Sender,
+    pub(crate) reducer: ConversationReducer,
+    tenants: Tenants,
+    pub(crate) jobs: Jobs,
+    pub(crate) uploads: Uploads,
+    pub(crate) readers: Readers,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) watch: Watch,
     plug: Plug,
     stores: Vec<Breaker>,
     /// The token of the page's figures; `None` if the system gave no random bytes for one.
@@ -48,7 +59,7 @@ pub(crate) struct Service {
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Service")
-            .field("settings", &self.passage.settings)
+            .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
 }
@@ -60,36 +71,42 @@ impl Service {
         plug: Plug,
         stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
-        let upstreams = Upstreams::new(&settings)?;
-        let mut page_hosts = settings.hosts.clone();
-        // A name of somebody else that leads here is not an address.
-        page_hosts.push(settings.listen.ip().to_string());
-        let passage = Passage::new(settings, reducer)?;
-        let metrics = &passage.metrics;
+        let metrics = Arc::<Metrics>::default();
         metrics.set(Metric::Build, ("version", env!("CARGO_PKG_VERSION")), 1);
         // Counters that begin later hide their first event from `rate`.
         for reason in PassReason::ALL {
             metrics.add(Metric::Unreduced, &[("reason", reason.name())], 0);
         }
+        let mut page_hosts = settings.hosts.clone();
+        // A name of somebody else that leads here is not an address.
+        page_hosts.push(settings.listen.ip().to_string());
         Ok(Self {
-            passage: Arc::new(passage),
-            token: Secret::random(),
-            page_hosts,
+            upstreams: Upstreams::new(&settings)?,
+            sender: Sender::new(&settings, metrics.clone())?,
+            reducer,
+            tenants: Tenants::new(&settings)?,
+            jobs: Jobs::new(&settings)?,
+            uploads: Uploads::new(&settings),
+            readers: Readers::default(),
+            metrics,
+            watch: Watch::default(),
             plug,
             stores,
-            upstreams,
+            token: Secret::random(),
+            page_hosts,
+            settings,
         })
     }
 
     /// Fails unless all stores take content, within the time that a request has.
     pub(crate) async fn ready(&self) -> Result<(), BackendError> {
-        let patience = Duration::from_secs(self.passage.settings.reduce_seconds);
+        let patience = Duration::from_secs(self.settings.reduce_seconds);
         let looks = self.stores.iter().map(|store| async {
             let ready = tokio::time::timeout(patience, store.ready()).await;
             let late = || BackendError::new(ErrorKind::Unavailable, "it takes too long");
             let ready = ready.unwrap_or_else(|_| Err(late()));
             let label = ("store", &*store.name());
-            let metrics = &self.passage.metrics;
+            let metrics = &self.metrics;
             metrics.set(Metric::StoreAvailable, label, ready.is_ok().into());
             ready.map_err(|error| error.while_doing(store.name()))
         });
@@ -98,13 +115,13 @@ impl Service {
     }
 
     /// Answers a request: by itself, or with the provider's reply.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let answer = self.answered(request, Instant::now()).await;
         answer.unwrap_or_else(|refusal| *refusal)
     }
 
     async fn answered(
-        &self,
+        self: &Arc<Self>,
         request: Request<Incoming>,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
@@ -143,7 +160,7 @@ impl Service {
 
     /// Refuses requests that must not reach a provider. Returns the path with its query.
     fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
-        let (headers, settings) = (request.headers(), &self.passage.settings);
+        let (headers, settings) = (request.headers(), &self.settings);
         if request.method() == Method::CONNECT {
             return own::refused(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -231,7 +248,7 @@ impl Service {
     pub(crate) async fn monitor<B>(&self, request: &Request<B>) -> Response<Body> {
         let host = own::host(request.headers());
         let is_local = |address: SocketAddr| address.ip().is_loopback();
-        let settings = &self.passage.settings;
+        let settings = &self.settings;
         if settings.metrics_listen.is_some_and(is_local)
             && !offcut_mcp::http::is_own_host(host, &settings.hosts)
         {
@@ -254,7 +271,7 @@ impl Service {
                 // It is in a metric of its own.
                 _ = self.ready().await;
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
-                own::typed(StatusCode::OK, kind, self.passage.metrics.text())
+                own::typed(StatusCode::OK, kind, self.metrics.text())
             }
             "/readyz" if self.ready().await.is_err() => own::error(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -268,7 +285,7 @@ impl Service {
     async fn own(&self, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let is_look = is_look(&request);
         let answer = match path {
-            "/metrics" if self.passage.settings.metrics_listen.is_some() => own::error(
+            "/metrics" if self.settings.metrics_listen.is_some() => own::error(
                 StatusCode::NOT_FOUND,
                 "the metrics are at the address of `serve.metrics_listen`",
             ),
@@ -277,16 +294,10 @@ impl Service {
             "/v1/tenant" => self.tenant(&request),
             _ if page::is_for(path) => {
                 let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
-                return Ok(page::answer(
-                    path,
-                    &self.passage.watch,
-                    token,
-                    hosts,
-                    &request,
-                ));
+                return Ok(page::answer(path, &self.watch, token, hosts, &request));
             }
             _ if Plug::is_for(path) => {
-                return self.plug.answer(path, &self.passage, request).await;
+                return self.plug.answer(path, self, request).await;
             }
             _ => {
                 let message = "this server has no such path; a provider's needs the name of its upstream before it";
@@ -301,7 +312,7 @@ impl Service {
 
     /// Passes a request to its provider, and the reply back.
     async fn pass(
-        &self,
+        self: &Arc<Self>,
         request: Request<Incoming>,
         upstream: &Upstream,
         rest: &str,
@@ -315,13 +326,12 @@ impl Service {
         };
         let client = self.client(&parts.headers, parts.uri.query());
         let mut parts = forward::head(parts, uri);
-        if let Some(header) = &self.passage.tenants.header {
+        if let Some(header) = &self.tenants.header {
             parts.headers.remove(header);
         }
         if let Some(exchange) = exchange {
             return self
-                .passage
-                .pass(parts, body, exchange, upstream, client, begun)
+                .pass_conversation(parts, body, exchange, upstream, client, begun)
                 .await;
         }
         let (mut parts, mut payload) = (parts, Payload::Whole(Bytes::new()));
@@ -331,20 +341,17 @@ impl Service {
                 let chunked = HeaderValue::from_static("chunked");
                 parts.headers.insert(header::TRANSFER_ENCODING, chunked);
             }
-            payload = Payload::Stream(self.passage.uploads.passed(body)?);
+            payload = Payload::Stream(self.uploads.passed(body)?);
         }
-        let on_usage = self.passage.counting(upstream, None, Arc::default());
-        self.passage
-            .sender
-            .send(parts, payload, upstream, on_usage)
-            .await
+        let on_usage = self.counting(upstream, None, Arc::default());
+        self.sender.send(parts, payload, upstream, on_usage).await
     }
 
     /// The client of a request, by its headers and its query.
     fn client(&self, headers: &HeaderMap, query: Option<&str>) -> Client {
-        let tenant = self.passage.tenants.of(headers, query);
+        let tenant = self.tenants.of(headers, query);
         Client {
-            whose: Whose::of(&self.passage.tenants, tenant.as_ref(), headers),
+            whose: Whose::of(&self.tenants, tenant.as_ref(), headers),
             tenant,
             credential: Credential::of(headers, query),
         }
@@ -357,14 +364,14 @@ impl Service {
             let message = "send what tells tenants apart: the key, or the header that `serve.tenant_header` names";
             return own::error(StatusCode::UNAUTHORIZED, message);
         };
-        let whole = self.passage.reducer.any().session(tenant.name());
+        let whole = self.reducer.any().session(tenant.name());
         let answer = json!({"tenant": tenant.name(), "folder": whole.prefix()});
         own::json(StatusCode::OK, &answer)
     }
 
     /// Reads stored content, or gives the reader's definitions.
     async fn read(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        let (passage, reducer) = (&self.passage, &self.passage.reducer);
+        let reducer = &self.reducer;
         if request.method() == Method::GET {
             return Ok(read::definitions(reducer));
         }
@@ -376,13 +383,13 @@ impl Service {
         }
         let client = self.client(request.headers(), request.uri().query());
         let is_owner = own::bears(request.headers(), self.token.as_ref());
-        let keeps_apart = passage.tenants.key.is_some();
+        let keeps_apart = self.tenants.key.is_some();
         let may_read = keeps_apart || is_owner || client.credential.is_some();
         let Some(tenant) = client.tenant.filter(|_| may_read) else {
             let message = "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`";
             return own::refused(StatusCode::UNAUTHORIZED, message);
         };
-        let read = passage.uploads.read(request.into_body(), MAX_CALL);
+        let read = self.uploads.read(request.into_body(), MAX_CALL);
         let Read::Whole(bytes, _) = read.await? else {
             return own::refused(
                 StatusCode::BAD_REQUEST,
@@ -394,7 +401,7 @@ impl Service {
         };
         let readable = match client.credential {
             Some(credential) if !keeps_apart && !is_owner => {
-                let Ok(name) = passage.readers.conversation(&credential, call) else {
+                let Ok(name) = self.readers.conversation(&credential, call) else {
                     let message = "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page";
                     return own::refused(StatusCode::FORBIDDEN, message);
                 };
@@ -403,7 +410,7 @@ impl Service {
             _ => reducer.of_tenant(&tenant),
         };
         let answer = read::answer(&readable, call).await;
-        passage.metrics.add(Metric::Reads, &[], 1);
+        self.metrics.add(Metric::Reads, &[], 1);
         Ok(answer)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use http::uri::{Authority, Scheme};
+use http::uri::{InvalidUri, Scheme};
 use http::{HeaderMap, StatusCode, Uri};
 
 use crate::gateway::credentials::{NamedCredential, Owner, credentials};
@@ -29,10 +29,8 @@ const API: [&str; 3] = ["api", "download", "upload"];
 #[derive(Debug)]
 pub(crate) struct Upstream {
     name: String,
-    scheme: Scheme,
-    authority: Authority,
-    /// The URL's path, without a slash at its end.
-    base: String,
+    /// Its URL, without a slash at its end.
+    url: String,
 }
 
 impl Upstream {
@@ -60,14 +58,10 @@ impl Upstream {
         if path.as_ref().is_some_and(|path| path.query().is_some()) {
             return Err(wrong("the URL must not have a query: leave out `?…`"));
         }
-        let base = path.map_or_else(String::new, |path| {
-            path.path().trim_end_matches('/').to_owned()
-        });
+        let path = path.as_ref().map_or("", |path| path.path());
         Ok(Self {
             name: name.to_owned(),
-            scheme,
-            authority,
-            base,
+            url: format!("{scheme}://{authority}{}", path.trim_end_matches('/')),
         })
     }
 
@@ -76,12 +70,8 @@ impl Upstream {
     }
 
     /// The provider's address for `rest`, which begins with a slash.
-    pub(crate) fn uri(&self, rest: &str) -> Result<Uri, http::Error> {
-        Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(self.authority.clone())
-            .path_and_query(format!("{}{rest}", self.base))
-            .build()
+    pub(crate) fn uri(&self, rest: &str) -> Result<Uri, InvalidUri> {
+        format!("{}{rest}", self.url).parse()
     }
 }
 

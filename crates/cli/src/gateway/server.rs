@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
 use offcut::backend::{Backend, BackendError};
 use offcut::{ErrorChain, Settings};
 use serde_json::Value;
@@ -204,13 +204,11 @@ impl Gateway {
             ..self.settings().clone()
         }
         .check()?;
-        let stopping = Arc::new(Semaphore::new(0));
         self.listen_for_monitors().await?;
         let monitor = self.monitor.take().map(|listener| {
-            // It tells how the server stops.
-            let mut monitor = self.door(MONITORS, &Arc::new(Semaphore::new(0)));
-            monitor.is_monitor = true;
-            tokio::spawn(monitor.accept(listener))
+            let monitor = self.door(MONITORS, true);
+            // It tells how the server stops, so it goes on.
+            tokio::spawn(async move { monitor.accept(listener, &GracefulShutdown::new()).await })
         });
         let service = self.service.clone();
         tokio::spawn(async move {
@@ -219,21 +217,16 @@ impl Gateway {
                 tracing::warn!(%error, "a store takes nothing");
             }
         });
-        let door = self.door(self.settings().max_connections, &stopping);
-        let places = door.places.clone();
+        let door = self.door(self.settings().max_connections, false);
+        let connections = GracefulShutdown::new();
         tokio::select! {
-            () = door.accept(listener) => {}
+            () = door.accept(listener, &connections) => {}
             () = stop => {}
         }
-        stopping.close();
-        let all = u32::try_from(self.settings().max_connections).unwrap_or(u32::MAX);
-        let running = all as usize - places.available_permits();
-        tracing::info!(running, "stopping");
+        tracing::info!(running = connections.count(), "stopping");
         let patience = Duration::from_secs(self.settings().shutdown_seconds);
-        if tokio::time::timeout(patience, places.acquire_many(all))
-            .await
-            .is_err()
-        {
+        let ended = tokio::time::timeout(patience, connections.shutdown()).await;
+        if ended.is_err() {
             tracing::warn!("requests were still running and are cut off");
         }
         monitor.inspect(JoinHandle::abort);
@@ -241,7 +234,7 @@ impl Gateway {
     }
 
     /// A way in for this many connections at once.
-    fn door(&self, places: usize, stopping: &Arc<Semaphore>) -> Door {
+    fn door(&self, places: usize, is_monitor: bool) -> Door {
         let header_bytes =
             usize::try_from(self.settings().max_header.as_u64()).unwrap_or(usize::MAX);
         let mut http = http1::Builder::new();
@@ -253,9 +246,8 @@ impl Gateway {
         Door {
             http,
             service: self.service.clone(),
-            is_monitor: false,
+            is_monitor,
             places: Arc::new(Semaphore::new(places)),
-            stopping: stopping.clone(),
             write_pause: Duration::from_secs(self.settings().body_seconds),
         }
     }
@@ -271,19 +263,17 @@ struct Door {
     /// True on an address of their own for those who watch the server.
     is_monitor: bool,
     places: Arc<Semaphore>,
-    /// It never gives a permit: it is closed when the server stops.
-    stopping: Arc<Semaphore>,
     /// A client that reads nothing for so long gives its place back.
     write_pause: Duration,
 }
 
 impl Door {
     /// Answers whoever connects.
-    async fn accept(self, listener: TcpListener) {
+    async fn accept(self, listener: TcpListener, connections: &GracefulShutdown) {
         loop {
             let place = self.places.clone().acquire_owned().await.ok();
             match listener.accept().await {
-                Ok((stream, _)) => self.spawn(stream, place),
+                Ok((stream, _)) => self.spawn(stream, place, connections),
                 // Neither lasts: the process has too many open files, or the client has gone.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
@@ -293,7 +283,12 @@ impl Door {
         }
     }
 
-    fn spawn(&self, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
+    fn spawn(
+        &self,
+        stream: TcpStream,
+        place: Option<OwnedSemaphorePermit>,
+        connections: &GracefulShutdown,
+    ) {
         // A reply's first byte leaves as soon as it arrives.
         _ = stream.set_nodelay(true);
         let (service, is_monitor) = (self.service.clone(), self.is_monitor);
@@ -310,21 +305,12 @@ impl Door {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_pause));
         let stream = TokioIo::new(Box::pin(stream));
-        let connection = self.http.serve_connection(stream, answer);
-        let (service, stopping) = (self.service.clone(), self.stopping.clone());
+        let connection = connections.watch(self.http.serve_connection(stream, answer));
+        let service = self.service.clone();
         tokio::spawn(async move {
-            let metrics = &service.metrics;
-            let count = |by| metrics.change(Metric::Connections, &[], by);
+            let count = |by| service.metrics.change(Metric::Connections, &[], by);
             count(i64::from(!is_monitor));
-            let mut connection = pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                _ = stopping.acquire() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = ended {
+            if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }
             count(-i64::from(!is_monitor));

@@ -70,14 +70,6 @@ impl Standing {
     fn is_out(&self) -> bool {
         self.strikes >= OUT
     }
-
-    /// The error of a call that is not made.
-    fn not_asked(&self) -> BackendError {
-        unavailable(match self.refused {
-            Some(_) => REFUSED,
-            None => FAILED,
-        })
-    }
 }
 
 impl Breaker {
@@ -97,9 +89,10 @@ impl Breaker {
             self.look().await?;
         }
         let state = locked(&self.state);
-        match state.refused.is_some() || state.is_out() {
-            true => Err(state.not_asked()),
-            false => Ok(()),
+        match state.refused {
+            Some(_) => Err(BackendError::new(ErrorKind::Unavailable, REFUSED)),
+            None if state.is_out() => Err(BackendError::new(ErrorKind::Unavailable, FAILED)),
+            None => Ok(()),
         }
     }
 
@@ -137,11 +130,13 @@ impl Breaker {
     /// Fails if the store is not to be asked.
     fn allows(&self, is_put: bool) -> Result<(), BackendError> {
         let state = locked(&self.state);
-        let may_read = state.refused.is_some() && !is_put;
-        match state.is_out() && !may_read {
-            true => Err(state.not_asked()),
-            false => Ok(()),
-        }
+        let message = match state.refused {
+            _ if !state.is_out() => return Ok(()),
+            None => FAILED,
+            Some(_) if is_put => REFUSED,
+            Some(_) => return Ok(()),
+        };
+        Err(BackendError::new(ErrorKind::Unavailable, message))
     }
 
     /// Awaits an answer for as long as it may take, and learns from it.
@@ -156,7 +151,7 @@ impl Breaker {
             Ok(answer) => (answer, FAILURE),
             Err(_) => {
                 let message = format!("the store took more than {} s", patience.as_secs());
-                (Err(unavailable(&message)), OUT)
+                (Err(BackendError::new(ErrorKind::Unavailable, message)), OUT)
             }
         };
         self.learn(&answer, put, strikes);
@@ -233,10 +228,6 @@ impl Breaker {
             locked(&self.state).refused = None;
         }
     }
-}
-
-fn unavailable(message: &str) -> BackendError {
-    BackendError::new(ErrorKind::Unavailable, message.to_owned())
 }
 
 fn is_down<T>(answer: &Result<T, BackendError>) -> bool {

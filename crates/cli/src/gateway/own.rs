@@ -1,5 +1,6 @@
 //! Answers of the server itself.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use offcut::ErrorChain;
 use serde_json::json;
@@ -52,7 +53,11 @@ pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Response<Bod
 }
 
 /// An answer of a content type.
-pub(crate) fn typed(status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
+pub(crate) fn typed(
+    status: StatusCode,
+    kind: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<Body> {
     let mut response = Response::new(full(text));
     *response.status_mut() = status;
     response

@@ -197,9 +197,6 @@ impl Drop for CountedOnce<'_> {
 /// The place of a call's bill, which is known once a provider has taken the call.
 type BillSlot = Arc<OnceLock<AwaitedBill>>;
 
-/// A request that has been worked on, and the body to send, if it has been changed.
-type Worked = (Look, Option<Bytes>);
-
 impl Service {
     /// Takes a request with a conversation to its provider, and its reply back.
     pub(super) async fn pass_conversation(
@@ -244,18 +241,18 @@ impl Service {
             exchange,
             client,
         };
-        let (look, changed) = self.work(&request, Pressure::Thresholds).await?;
+        let look = self.work(&request, Pressure::Thresholds).await?;
         let mut counted = self.counted(upstream, &look);
         counted.note(look.outcome)?;
         let is_turn = exchange.purpose == Purpose::Turn;
-        let whose = look.whose.clone();
+        let (whose, sent) = (look.whose.clone(), look.text.clone());
         let [(_, before), (_, length)] = look.sizes();
         self.count_bytes(&look);
         if is_turn {
             counted.called(look);
         }
         self.metrics.took(begun.elapsed());
-        let sent = changed.as_ref();
+        let sent = sent.as_ref();
         let (reply, refusal) = match counted.send(&request, sent).await {
             Ok(reply) => examined(reply, self.patience()).await,
             Err(own) => (*own, None),
@@ -317,11 +314,11 @@ impl Service {
         if !self.settings.retry_too_long || request.exchange.purpose != Purpose::Turn {
             return Ok(None);
         }
-        let (mut look, changed) = self.work(request, Pressure::TooLong).await?;
+        let mut look = self.work(request, Pressure::TooLong).await?;
         if look.outcome.reason() != counted.outcome.reason() {
             counted.note(look.outcome)?;
         }
-        let Some(text) = changed.filter(|text| Some(text) != sent) else {
+        let Some(text) = look.text.clone().filter(|text| Some(text) != sent) else {
             return Ok(None);
         };
         let Ok(reply) = counted.send(request, Some(&text)).await else {
@@ -403,7 +400,7 @@ impl Service {
         self: &Arc<Self>,
         request: &ReceivedRequest,
         pressure: Pressure,
-    ) -> Result<Worked, Refusal> {
+    ) -> Result<Look, Refusal> {
         let mut look = Look::unread(request.client.whose.clone(), request.body.len() as u64);
         let path = request.parts.uri.path();
         let last = path.rsplit('/').next().unwrap_or_default();
@@ -411,13 +408,13 @@ impl Service {
             look.name_model(model);
         }
         let Some(tenant) = request.client.tenant.clone() else {
-            return Ok((look.passed(PassReason::NoTenant), None));
+            return Ok(look.passed(PassReason::NoTenant));
         };
         let Some(encoding) = ContentEncoding::of(&request.parts.headers) else {
-            return Ok((look.passed(PassReason::Encoding), None));
+            return Ok(look.passed(PassReason::Encoding));
         };
         if is_signed(&request.parts.headers) {
-            return Ok((look.passed(PassReason::Signed), None));
+            return Ok(look.passed(PassReason::Signed));
         }
         let (service, exchange, read) = (self.clone(), request.exchange, look.clone());
         let work = move |text, deadline| async move {
@@ -426,7 +423,7 @@ impl Service {
         };
         match self.jobs.run(&request.body, encoding, work).await {
             Ok(worked) => worked,
-            Err(reason) => Ok((look.passed(reason), None)),
+            Err(reason) => Ok(look.passed(reason)),
         }
     }
 
@@ -439,11 +436,11 @@ impl Service {
         text: Bytes,
         mut look: Look,
         deadline: Instant,
-    ) -> Result<Worked, Refusal> {
+    ) -> Result<Look, Refusal> {
         let length = text.len();
         look.would = Prompt::unread(length as u64);
         let Ok(text) = str::from_utf8(&text) else {
-            return Ok((look.passed(PassReason::NotUnderstood), None));
+            return Ok(look.passed(PassReason::NotUnderstood));
         };
         if exchange.format == WireFormat::Anthropic
             && exchange.purpose == Purpose::Turn
@@ -455,9 +452,9 @@ impl Service {
         let request = &text[place.clone()];
         let mut body = match RequestBody::parse_within(request, memory_for(length)) {
             Ok(body) => body,
-            Err(BodyError::NoMessages) if place::is_elsewhere(request) => return Ok((look, None)),
-            Err(BodyError::TooDense) => return Ok((look.passed(PassReason::TooLong), None)),
-            Err(_) => return Ok((look.passed(PassReason::NotUnderstood), None)),
+            Err(BodyError::NoMessages) if place::is_elsewhere(request) => return Ok(look),
+            Err(BodyError::TooDense) => return Ok(look.passed(PassReason::TooLong)),
+            Err(_) => return Ok(look.passed(PassReason::NotUnderstood)),
         };
         let model = body.fields().find(|(name, _)| *name == "model");
         if let Some(model) = model.and_then(|(_, text)| serde_json::from_str::<String>(text).ok()) {
@@ -465,7 +462,7 @@ impl Service {
         }
         let mut messages = body.messages().iter();
         if messages.any(|one| is_crowded(exchange.format, one)) {
-            return Ok((look.passed(PassReason::TooLong), None));
+            return Ok(look.passed(PassReason::TooLong));
         }
         look.read(&body);
         let (reducer, watch) = (&self.reducer, &self.watch);
@@ -473,14 +470,15 @@ impl Service {
         let outcome = timeout_at(deadline, reducing).await;
         look.outcome = outcome.unwrap_or(Outcome::Passed(PassReason::TooSlow));
         if !matches!(look.outcome, Outcome::Reduced | Outcome::Partly(_)) {
-            return Ok((look, None));
+            return Ok(look);
         }
         // A changed body is hardly ever longer.
         let mut changed = String::with_capacity(length);
         let (before, after) = (&text[..place.start], &text[place.end..]);
         _ = write!(changed, "{before}{body}{after}");
         look.sent = Some(look.would.changed(&body, changed.len() as u64));
-        Ok((look, Some(changed.into())))
+        look.text = Some(changed.into());
+        Ok(look)
     }
 
     fn counted<'p>(self: &'p Arc<Self>, upstream: &'p Upstream, look: &Look) -> CountedOnce<'p> {

@@ -33,7 +33,8 @@ use crate::gateway::own::{self, Refusal};
 use crate::gateway::secret::Secret;
 use crate::gateway::service::Service;
 use crate::gateway::settings::{OnFailure, ServeSettings};
-use compress::{Compressed, compress};
+use crate::gateway::watch::Look;
+use compress::compress;
 use tenant::PlugTenant;
 pub(crate) use tenant::check_keys;
 
@@ -123,8 +124,8 @@ async fn answer_compress(
     let name = tenant.name.clone();
     let work = move |text, deadline| compressed(tenant, text, deadline);
     let work = service.jobs.run(bytes, ContentEncoding::Identity, work);
-    let Compressed { body, look } = match work.await {
-        Ok(Ok(compressed)) => compressed,
+    let mut look = match work.await {
+        Ok(Ok(look)) => look,
         Ok(Err(BodyError::TooDense)) => return too_long(),
         Ok(Err(_)) => {
             let message =
@@ -155,6 +156,7 @@ async fn answer_compress(
         return Ok(outcome::marked(answer, outcome));
     }
     service.count_bytes(&look);
+    let body = look.text.take().unwrap_or_default();
     let record = service.watch.state().plug(&name, look);
     service.watch.tell(&record);
     let answer = own::typed(StatusCode::OK, "application/json", body);
@@ -171,7 +173,7 @@ async fn compressed(
     tenant: Arc<PlugTenant>,
     text: Bytes,
     deadline: Instant,
-) -> Result<Compressed, BodyError> {
+) -> Result<Look, BodyError> {
     let text = String::from_utf8(text.into()).map_err(|_| BodyError::NoMessages)?;
     let memory = memory_for(text.len());
     let body = RequestBody::parse_within(text, memory)?;

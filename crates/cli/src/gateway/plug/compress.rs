@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use offcut::format::{
     Conversation, JsonText, Message, Messages, Plain, RequestBody, Spelled, WireFormat,
@@ -21,14 +22,6 @@ use crate::gateway::watch::{Look, Prompt};
 /// Number of results that are stored at once.
 const AT_ONCE: usize = 8;
 
-/// The answer to a call.
-pub(super) struct Compressed {
-    /// The reply's body.
-    pub(super) body: String,
-    /// The bytes of all messages, and the results that this process has not shortened before.
-    pub(super) look: Look,
-}
-
 /// A result that has been shortened.
 struct Short {
     found: Found,
@@ -36,12 +29,13 @@ struct Short {
     truncated: Truncated,
 }
 
-/// Shortens the results of a body's messages, each by itself, or none of them if there is no time.
+/// Shortens the results of a body's messages, each by itself, or none of them if there is no time. Returns the bytes of
+/// all messages, the results that this process has not shortened before, and the reply.
 pub(super) async fn compress(
     tenant: &PlugTenant,
     mut body: RequestBody,
     deadline: Instant,
-) -> Compressed {
+) -> Look {
     let mut look = Look {
         would: length(body.messages()),
         ..Look::default()
@@ -62,9 +56,8 @@ pub(super) async fn compress(
                 Ok(_) => PassReason::Bug,
                 Err(_) => PassReason::TooSlow,
             };
-            let body = reply(body.messages(), &[], 0);
-            let look = look.passed(reason);
-            return Compressed { body, look };
+            look.text = Some(reply(body.messages(), &[], 0));
+            return look.passed(reason);
         }
     };
     let has_store_failed = shortened.iter().any(Result::is_err);
@@ -89,8 +82,8 @@ pub(super) async fn compress(
         (false, false) => Outcome::Reduced,
     };
     look.sent = (!hashes.is_empty()).then(|| length(body.messages()));
-    let body = reply(body.messages(), &hashes, saved);
-    Compressed { body, look }
+    look.text = Some(reply(body.messages(), &hashes, saved));
+    look
 }
 
 /// Shortens a result; `None` if it stays, and an error if the store failed.
@@ -134,13 +127,14 @@ fn tokens(tenant: &PlugTenant, text: String) -> u64 {
 }
 
 /// The reply: the messages in their own spelling, and what LiteLLM looks for beside them.
-fn reply(messages: &[JsonText], hashes: &[String], saved: u64) -> String {
+fn reply(messages: &[JsonText], hashes: &[String], saved: u64) -> Bytes {
     let messages: Vec<_> = messages.iter().map(JsonText::as_str).collect();
-    format!(
+    let reply = format!(
         "{{\"messages\":[{}],\"ccr_hashes\":{},\"tokens_saved\":{saved}}}",
         messages.join(","),
         json!(hashes),
-    )
+    );
+    reply.into()
 }
 
 /// The bytes of all messages.

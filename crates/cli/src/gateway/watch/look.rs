@@ -1,5 +1,6 @@
 //! The changes of one request, as the reducer has looked at it.
 
+use bytes::Bytes;
 use offcut::Report;
 use offcut::format::RequestBody;
 use offcut::report::Outcome as Decided;
@@ -25,6 +26,8 @@ pub(crate) struct Look {
     pub(crate) would: Prompt,
     /// The body as it goes on; `None` if that is the same.
     pub(crate) sent: Option<Prompt>,
+    /// The body to send in place of the one that came, or the answer of the plug.
+    pub(crate) text: Option<Bytes>,
     pub(crate) outcome: Outcome,
     /// Number of calls in the conversation that read stored content.
     pub(crate) reads: u64,

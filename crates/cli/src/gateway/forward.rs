@@ -1,13 +1,15 @@
 //! Heads of requests and replies on their way through.
 
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Uri, Version};
 
 /// The head of a request to a provider. `host` and `expect` are for one server each.
 pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
-    let takes_trailers = lists(&parts.headers, &header::TE, "trailers")
-        && lists(&parts.headers, &header::CONNECTION, "te");
+    let lists = |name, word: &str| {
+        words(&parts.headers, name).any(|one| one.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let takes_trailers = lists("te", "trailers") && lists("connection", "te");
     offcut_mcp::http::strip(&mut parts.headers);
     parts.headers.remove(header::HOST);
     parts.headers.remove(header::EXPECT);
@@ -22,11 +24,11 @@ pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
     parts
 }
 
-/// Returns true if a header lists a word.
-fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    let values = headers.get_all(name).iter();
-    let mut words = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    words.any(|one| one.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+/// The words that a header lists.
+pub(crate) fn words<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u8]> {
+    let values = headers.get_all(name).into_iter();
+    let words = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    words.map(<[u8]>::trim_ascii)
 }
 
 /// The most times that a path may be encoded.

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::gateway::body::{self, Body, ReadError};
 use crate::gateway::error::GatewayError;
+use crate::gateway::forward::words;
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
@@ -165,10 +166,7 @@ impl Drop for CountedReply<'_> {
 
 /// Returns true if a reply is in no transfer encoding that would be lost with its header.
 fn is_plain(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let mut codings = values
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
+    let mut codings = words(headers, "transfer-encoding")
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
     codings
         .next()

@@ -422,11 +422,10 @@ fn is_look<B>(request: &Request<B>) -> bool {
 
 /// Returns true if a proxy says that the client is on another machine.
 fn is_from_afar(headers: &HeaderMap) -> bool {
-    let addresses = ["x-forwarded-for", "x-real-ip"].map(|name| headers.get_all(name).iter());
-    let addresses = addresses.into_iter().flatten();
-    let mut addresses = addresses.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let addresses = ["x-forwarded-for", "x-real-ip"].into_iter();
+    let mut addresses = addresses.flat_map(|name| forward::words(headers, name));
     addresses.any(|address| {
-        let address = str::from_utf8(address.trim_ascii()).ok();
+        let address = str::from_utf8(address).ok();
         let address = address.and_then(|address| address.parse::<IpAddr>().ok());
         address.is_some_and(|address| !address.to_canonical().is_loopback())
     })

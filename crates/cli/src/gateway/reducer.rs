@@ -37,8 +37,6 @@ const UNTOUCHED: usize = 65_536;
 pub(crate) enum Pressure {
     /// The thresholds of the settings.
     Thresholds,
-    /// The provider's cache holds nothing of the conversation.
-    Cold,
     /// The provider has refused the request as too long.
     TooLong,
 }
@@ -52,14 +50,9 @@ pub(crate) struct ConversationReducer {
     cut_without_reader: bool,
     holdout: f64,
     naming: NamingSecret,
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
     /// By the prefix of a conversation's content, and by variant.
-    sessions: HashMap<(String, usize), HeldSession>,
-    untouched: HashSet<String>,
+    sessions: Mutex<HashMap<(String, usize), HeldSession>>,
+    untouched: Mutex<HashSet<String>>,
 }
 
 /// A session in memory.
@@ -71,19 +64,17 @@ struct HeldSession {
     bytes: usize,
 }
 
-impl Known {
-    /// Makes room for one more: the half that was used last stays.
-    fn make_room(&mut self, bytes: usize) {
-        let is_full = |sessions: &HashMap<_, HeldSession>| {
-            let held: usize = sessions.values().map(|held| held.bytes).sum();
-            sessions.len() >= HELD || held + bytes > HELD_BYTES
-        };
-        while !self.sessions.is_empty() && is_full(&self.sessions) {
-            let mut times: Vec<Instant> = self.sessions.values().map(|held| held.time).collect();
-            times.sort_unstable();
-            let middle = times[times.len() / 2];
-            self.sessions.retain(|_, held| held.time > middle);
-        }
+/// Makes room for one more of `bytes`: the half that was used last stays.
+fn make_room(sessions: &mut HashMap<(String, usize), HeldSession>, bytes: usize) {
+    let is_full = |sessions: &HashMap<_, HeldSession>| {
+        let held: usize = sessions.values().map(|held| held.bytes).sum();
+        sessions.len() >= HELD || held + bytes > HELD_BYTES
+    };
+    while !sessions.is_empty() && is_full(sessions) {
+        let mut times: Vec<Instant> = sessions.values().map(|held| held.time).collect();
+        times.sort_unstable();
+        let middle = times[times.len() / 2];
+        sessions.retain(|_, held| held.time > middle);
     }
 }
 
@@ -117,7 +108,8 @@ impl ConversationReducer {
             cut_without_reader: serve.cut_without_reader,
             holdout: serve.holdout,
             naming: NamingSecret::new(store),
-            known: Mutex::default(),
+            sessions: Mutex::default(),
+            untouched: Mutex::default(),
         })
     }
 
@@ -127,7 +119,7 @@ impl ConversationReducer {
         &self,
         tenant: &Tenant,
         exchange: Exchange,
-        mut pressure: Pressure,
+        pressure: Pressure,
         watch: &Watch,
         body: &mut RequestBody,
         look: &mut Look,
@@ -167,16 +159,15 @@ impl ConversationReducer {
         if look.group == Some(Group::HeldOut) {
             return Outcome::Passed(PassReason::HeldOut);
         }
-        if locked(&self.known).untouched.contains(&conversation) {
+        if locked(&self.untouched).contains(&conversation) {
             return Outcome::Passed(PassReason::Untouched);
         }
         if has_no_reader {
             return Outcome::Passed(PassReason::NoReader);
         }
         let reader = reader.flatten();
-        if pressure == Pressure::Thresholds && watch.state().is_cold(&conversation, &look.would) {
-            pressure = Pressure::Cold;
-        }
+        let is_too_long = pressure == Pressure::TooLong;
+        let is_cold = !is_too_long && watch.state().is_cold(&conversation, &look.would);
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
         let mut has_failed = false;
         for (variant, whole) in self.variants.iter().enumerate() {
@@ -199,8 +190,8 @@ impl ConversationReducer {
             let mut messages = Messages::new(&format, body.messages_mut());
             let mut turn = Turn {
                 tools: &definitions,
-                is_too_long: pressure == Pressure::TooLong,
-                is_cold: pressure == Pressure::Cold,
+                is_too_long,
+                is_cold,
                 repeats_only: !decides,
                 ..Turn::new(&mut messages)
             };
@@ -272,28 +263,28 @@ impl ConversationReducer {
         bytes: usize,
         new: impl FnOnce() -> ToolReduction,
     ) -> ToolReduction {
-        let mut known = locked(&self.known);
+        let mut sessions = locked(&self.sessions);
         let time = Instant::now();
         let key = (conversation.to_owned(), variant);
-        if let Some(held) = known.sessions.get_mut(&key) {
+        if let Some(held) = sessions.get_mut(&key) {
             (held.time, held.bytes) = (time, bytes);
             return held.session.clone();
         }
-        known.make_room(bytes);
+        make_room(&mut sessions, bytes);
         let session = new();
         let held = HeldSession {
             session: session.clone(),
             time,
             bytes,
         };
-        known.sessions.insert(key, held);
+        sessions.insert(key, held);
         session
     }
 
     /// Lets a conversation pass untouched from now on, since a provider took it only as it came. After a restart,
     /// and on every replica, one more refusal tells.
     pub(crate) fn leave(&self, conversation: String) {
-        let untouched = &mut locked(&self.known).untouched;
+        let mut untouched = locked(&self.untouched);
         if untouched.len() >= UNTOUCHED {
             untouched.clear();
         }

@@ -75,7 +75,8 @@ impl CountedOnce<'_> {
         let is_first = self.record.is_none();
         self.outcome = look.outcome;
         let mut state = self.service.watch.state();
-        let (record, bill) = state.call(self.upstream.name().to_owned(), look, self.record.take());
+        let (record, bill) =
+            state.call(self.upstream.name().to_owned(), look, self.record.as_ref());
         drop(state);
         if let Some(AwaitedBill { whose, .. }) = bill.as_ref().filter(|_| is_first) {
             for (when, bytes) in sizes {

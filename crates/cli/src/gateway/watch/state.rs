@@ -163,10 +163,10 @@ impl State {
         &mut self,
         upstream: String,
         look: Look,
-        refused: Option<RequestRecord>,
+        refused: Option<&RequestRecord>,
     ) -> (RequestRecord, Option<AwaitedBill>) {
         self.changed += 1;
-        let (at, refused) = (self.seconds(), refused.as_ref());
+        let at = self.seconds();
         let (is_changed, is_plug) = (look.sent.is_some(), look.whose.is_none());
         let mut counts = look.counts();
         if let Some(refused) = refused.filter(|_| is_changed) {

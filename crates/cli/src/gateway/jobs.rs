@@ -37,35 +37,14 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(memory_for(bytes) / UNIT).unwrap_or(u32::MAX >> 3)
 }
 
-/// Threads that work on bodies. They are few and stay, since the tables of tokens keep some 8 MiB for each thread that
-/// has counted, up to 1 GiB. It is there until it is dropped.
-struct Workers(Option<Runtime>);
-
-impl Workers {
-    fn new(threads: usize) -> std::io::Result<Self> {
-        let mut builder = Builder::new_current_thread();
-        builder
-            .max_blocking_threads(threads)
-            .thread_keep_alive(Duration::from_secs(u32::MAX.into()));
-        Ok(Self(Some(builder.build()?)))
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        if let Some(workers) = self.0.take() {
-            workers.shutdown_background();
-        }
-    }
-}
-
 /// Works on bodies: on as many at once as together may take as much memory as the longest one.
 pub(crate) struct Jobs {
     /// Permits for memory, one for each [`UNIT`].
     room: Arc<Semaphore>,
     /// Permits for bodies that are decoded, or wait for room after that.
     decoders: Arc<Semaphore>,
-    workers: Workers,
+    /// Threads that work on bodies, until this is dropped.
+    workers: Option<Runtime>,
     max_body: usize,
     patience: Duration,
 }
@@ -74,9 +53,13 @@ impl Jobs {
     pub(crate) fn new(settings: &ServeSettings) -> Result<Self, GatewayError> {
         let max_body = settings.max_body_bytes();
         let processors = available_parallelism().map_or(1, NonZero::get);
+        let mut workers = Builder::new_current_thread();
+        // They are few and stay, since the tables of tokens keep some 8 MiB for each thread that has counted, up to 1 GiB.
+        workers
+            .max_blocking_threads(processors.saturating_mul(2).max(8))
+            .thread_keep_alive(Duration::from_secs(u32::MAX.into()));
         Ok(Self {
-            workers: Workers::new(processors.saturating_mul(2).max(8))
-                .map_err(GatewayError::Threads)?,
+            workers: Some(workers.build().map_err(GatewayError::Threads)?),
             room: Arc::new(Semaphore::new(units(max_body) as usize)),
             decoders: Arc::new(Semaphore::new(processors)),
             max_body,
@@ -115,7 +98,7 @@ impl Jobs {
             let place = self.room.clone().acquire_many_owned(units).await;
             drop(decoder);
             let runtime = Handle::current();
-            let workers = self.workers.0.as_ref().ok_or(PassReason::Bug)?;
+            let workers = self.workers.as_ref().ok_or(PassReason::Bug)?;
             let working = workers.spawn_blocking(move || {
                 let done = runtime.block_on(async { work(text, deadline).await });
                 drop(place);
@@ -125,6 +108,14 @@ impl Jobs {
         };
         let done = timeout_at(deadline + OVERTIME, job).await;
         done.unwrap_or(Err(PassReason::TooSlow))
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        if let Some(workers) = self.workers.take() {
+            workers.shutdown_background();
+        }
     }
 }
 

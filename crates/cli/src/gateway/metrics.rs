@@ -52,9 +52,7 @@ const BOUNDS: [f64; 10] = [
 
 /// All figures of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    figures: Mutex<MetricFigures>,
-}
+pub(crate) struct Metrics(Mutex<MetricFigures>);
 
 #[derive(Debug, Default)]
 struct MetricFigures {
@@ -85,13 +83,13 @@ impl Metrics {
     /// Sets a gauge.
     pub(crate) fn set(&self, metric: Metric, label: (&'static str, &str), value: i64) {
         let key = (metric, written(&[label]));
-        locked(&self.figures).values.insert(key, value);
+        locked(&self.0).values.insert(key, value);
     }
 
     /// Changes a gauge.
     pub(crate) fn change(&self, metric: Metric, labels: &[(&'static str, &str)], by: i64) {
         let labels = written(labels);
-        let mut figures = locked(&self.figures);
+        let mut figures = locked(&self.0);
         let value = figures.values.entry((metric, labels)).or_default();
         *value = value.saturating_add(by);
     }
@@ -100,14 +98,14 @@ impl Metrics {
     pub(crate) fn took(&self, time: Duration) {
         let seconds = time.as_secs_f64();
         let bucket = BOUNDS.iter().position(|bound| seconds <= *bound);
-        let mut figures = locked(&self.figures);
+        let mut figures = locked(&self.0);
         figures.added[bucket.unwrap_or(BOUNDS.len())] += 1;
         figures.added_seconds += seconds;
     }
 
     /// Writes all figures in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
-        let figures = locked(&self.figures);
+        let figures = locked(&self.0);
         let mut text = String::new();
         for metric in Metric::ALL {
             let (name, help) = metric.row();

@@ -74,10 +74,8 @@ impl CountedOnce<'_> {
         let (metrics, sizes) = (&self.service.metrics, look.sizes());
         let is_first = self.record.is_none();
         self.outcome = look.outcome;
-        let mut state = self.service.watch.state();
-        let (record, bill) =
-            state.call(self.upstream.name().to_owned(), look, self.record.as_ref());
-        drop(state);
+        let (upstream, refused) = (self.upstream.name().to_owned(), self.record.as_ref());
+        let (record, bill) = self.service.watch.state().call(upstream, look, refused);
         if let Some(AwaitedBill { whose, .. }) = bill.as_ref().filter(|_| is_first) {
             for (when, bytes) in sizes {
                 metrics.add(Metric::SenderBytes, &whose.labels("when", when), bytes);

@@ -24,7 +24,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod reader;
 mod reduced;
 mod result;
 mod schemas;

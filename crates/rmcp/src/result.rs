@@ -1,11 +1,9 @@
 //! Reduction of a tool's result.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use offcut::{Part, ToolCall, ToolReduction};
+use offcut::{ToolCall, ToolReduction};
 use offcut_mcp::{OutputSchema, ReduceError};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use rmcp::model::CallToolResult;
 
 /// Stores and replaces the parts of `result` over the limit. Within the limit it is unchanged, and so is
 /// a result whose meaning is not certain as JSON.
@@ -26,21 +24,6 @@ pub(crate) async fn reduce(
     }
 }
 
-fn internal(error: impl std::fmt::Display) -> ErrorData {
+pub(crate) fn internal(error: impl std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
-}
-
-/// Converts `part` to a separate block.
-pub(crate) fn from_part(part: Part) -> ContentBlock {
-    match part {
-        Part::Text(text) => ContentBlock::text(text),
-        Part::Media { mime, data } if mime.starts_with("audio/") => {
-            ContentBlock::audio(STANDARD.encode(data), mime)
-        }
-        Part::Media { mime, data } => ContentBlock::image(STANDARD.encode(data), mime),
-        Part::Link { url, .. } => ContentBlock::resource_link(Resource::new(url.clone(), url)),
-        Part::Json(value) => ContentBlock::text(value.to_string()),
-        Part::Opaque(value) => serde_json::from_value(value.clone())
-            .unwrap_or_else(|_| ContentBlock::text(value.to_string())),
-    }
 }

@@ -1,10 +1,8 @@
 //! Calls of the reader, which the gateway answers itself.
 
-use offcut::agent::Tool as _;
-use offcut::{ReadFileTool, ToolCall, ToolReduction};
-use serde_json::{Value, json};
+use offcut::{ToolCall, ToolReduction};
 
-use crate::blocks::{from_part, text_block};
+use crate::reader::read_back;
 
 /// A call of the reader.
 #[derive(Debug)]
@@ -21,34 +19,12 @@ pub struct ReaderCall {
 impl ReaderCall {
     /// The answer, a whole message.
     pub(super) async fn answer(&self) -> String {
-        let (content, is_error) = match self.reduction.read_file_tool().call(&self.call).await {
-            Ok(output) => {
-                let (parts, _) = output.into_parts().await;
-                (parts.into_iter().map(from_part).collect(), false)
-            }
-            Err(error) => (vec![text_block(&error.to_string())], true),
-        };
-        let content = content.join(",");
+        let mut result = read_back(&self.reduction.read_file_tool(), &self.call).await;
         // Results of revisions without sessions must have it.
-        let kind = if self.is_without_session {
-            r#","resultType":"complete""#
-        } else {
-            ""
-        };
+        if self.is_without_session {
+            result["resultType"] = "complete".into();
+        }
         let id = &self.id;
-        format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{content}],"isError":{is_error}{kind}}}}}"#
-        )
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
     }
-}
-
-/// The reader's entry in the tool list.
-pub(super) fn listed(reader: &ReadFileTool) -> Value {
-    let definition = reader.definition();
-    json!({
-        "name": definition.name,
-        "description": definition.description,
-        "inputSchema": definition.parameters,
-        "annotations": {"readOnlyHint": true, "openWorldHint": false},
-    })
 }

@@ -7,7 +7,7 @@ use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, ToolCall};
 use serde_json::json;
 
-use super::asked::{ReaderCall, listed};
+use super::asked::ReaderCall;
 use super::known::{KnownServer, reader};
 use super::message::{
     INTERNAL_ERROR, MAX_ID, Message, Party, REVISION, error_text, kept, key, may_be_dense, outline,
@@ -18,6 +18,7 @@ use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
 use crate::error::ReduceError;
 use crate::locked::locked;
+use crate::reader::listed_reader;
 use crate::result::reduce_and_report;
 
 /// The messages that one client and one server exchange.
@@ -311,15 +312,16 @@ impl Conversation {
             Party::Server => "the server",
         });
         let json = outline(message)?;
-        let [id, method] = Node::root(&json).pick(["id", "method"]);
-        let id = id?;
-        let waits = match (sender, method) {
-            (Party::Client, Some(_)) => Party::Client,
-            (Party::Client, None) | (Party::Server, Some(_)) => Party::Server,
-            (Party::Server, None) => match locked(&self.requests).answered(&key(id))? {
-                Waiting::OwnList(_) => return None,
-                _ => Party::Client,
-            },
+        let (waits, id) = match (Message::read(&json), sender) {
+            (Message::Request { id, .. }, sender) => (sender, id),
+            (Message::Response { id, .. }, Party::Client) => (Party::Server, id),
+            (Message::Response { id, .. }, Party::Server) => {
+                match locked(&self.requests).answered(&key(id))? {
+                    Waiting::OwnList(_) => return None,
+                    _ => (Party::Client, id),
+                }
+            }
+            _ => return None,
         };
         let problem = format!("the message is {}", self.gateway.too_long());
         let id = id.json().to_string();
@@ -337,7 +339,7 @@ impl Conversation {
         server.learn(&page, &self.gateway);
         let is_last = page.next().is_none();
         let reader = server.reader_for_page(is_first, is_last);
-        let reader = reader.map(|reduction| listed(&reduction.read_file_tool()));
+        let reader = reader.map(|reduction| listed_reader(&reduction.read_file_tool()));
         Some(page.shown(&self.gateway.dropped, reader.as_ref()))
     }
 

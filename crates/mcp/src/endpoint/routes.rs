@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
-use offcut::json::{Node, View};
+use offcut::json::View;
 
 use super::streams::OWN;
-use crate::gateway::message::{Message, is_message, key, may_be_dense, outline, parse};
+use crate::gateway::message::{Message, is_message, key, parse_or_outline};
 use crate::locked::locked;
 
 /// Maximum number of requests that wait. Servers do not answer those that were cancelled.
@@ -56,10 +56,7 @@ impl Routes {
     /// The way of a line of the server; `None` if it is not a message. `is_read` tells whether a client reads
     /// a stream.
     pub(super) fn of(&self, line: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
-        let Some(json) = parse(line) else {
-            return self.of_dense(line, is_read);
-        };
-        is_message(&json).then_some(())?;
+        let json = parse_or_outline(line).filter(is_message)?;
         let (stream, is_answer) = match Message::read(&json) {
             Message::Response { id, .. } => (self.answered(&key(id)), true),
             Message::Notification {
@@ -71,18 +68,6 @@ impl Routes {
                 (Some(stream.unwrap_or_else(|| self.any(is_read))), false)
             }
             _ => (Some(self.any(is_read)), false),
-        };
-        Some(Route { stream, is_answer })
-    }
-
-    /// The way of a message of too many values to be read; `None` if it is not one.
-    fn of_dense(&self, line: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
-        let json = outline(line).filter(|_| may_be_dense(line))?;
-        let [id, method] = Node::root(&json).pick(["id", "method"]);
-        let is_answer = id.is_some() && method.is_none();
-        let stream = match id.filter(|_| is_answer) {
-            Some(id) => self.answered(&key(id)),
-            None => Some(self.any(is_read)),
         };
         Some(Route { stream, is_answer })
     }

@@ -17,7 +17,7 @@ use super::meaning::Meaning;
 use super::parameters::Parameters;
 use super::session::{SESSION, Session};
 use crate::gateway::McpGateway;
-use crate::gateway::message::{Message, key, may_be_dense, parse};
+use crate::gateway::message::{Message, key, parse_or_outline};
 use crate::locked::locked;
 
 /// The state that all exchanges of one client with one server share.
@@ -133,13 +133,8 @@ impl Link {
 
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Relation {
-        let Some(json) = parse(message) else {
-            // Only answers are that long.
-            return if may_be_dense(message) {
-                Relation::Result
-            } else {
-                Relation::Stray
-            };
+        let Some(json) = parse_or_outline(message) else {
+            return Relation::Stray;
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use http::HeaderMap;
 
-use super::credentials::Credentials;
-use super::unguessable::random_name;
+use super::credentials::{Credentials, random_name};
 use crate::gateway::{Conversation, McpGateway};
 use crate::locked::locked;
-use crate::remote::session::SESSION;
+use crate::remote::meaning::SESSION;
 
 /// Maximum number of pairs of a session and credentials that are remembered.
 const MAX_CLIENTS: usize = 1024;

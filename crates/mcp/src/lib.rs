@@ -26,7 +26,6 @@
 mod blocks;
 #[cfg(feature = "http")]
 mod endpoint;
-mod error;
 #[cfg(feature = "gateway")]
 mod gateway;
 #[cfg(feature = "http")]
@@ -44,13 +43,12 @@ mod structured;
 
 #[cfg(feature = "http")]
 pub use endpoint::McpEndpoint;
-pub use error::ReduceError;
 #[cfg(feature = "gateway")]
 pub use gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall, run};
 pub use reader::{listed_reader, read_back};
 #[cfg(feature = "http")]
 pub use remote::{Remote, RemoteError};
-pub use result::reduce;
+pub use result::{ReduceError, reduce};
 pub use schema::OutputSchema;
 
 /// Compiles and runs the README's examples.

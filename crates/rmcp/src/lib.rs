@@ -25,7 +25,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod reduced;
-mod result;
 mod schemas;
 
 pub use reduced::Reduced;

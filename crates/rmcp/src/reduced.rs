@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use offcut::{ToolCall, ToolReduction};
-use offcut_mcp::OutputSchema;
+use offcut_mcp::{OutputSchema, ReduceError};
 #[expect(deprecated, reason = "clients of older protocols use it")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
@@ -23,7 +23,6 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::from_value;
 
-use crate::result::{internal, reduce};
 use crate::schemas::Schemas;
 
 type Request = RequestContext<RoleServer>;
@@ -170,6 +169,29 @@ impl<S: ServerHandler> Reduced<S> {
         }
         self.schemas.of(tool).unwrap_or_default()
     }
+}
+
+/// Stores and replaces the parts of `result` over the limit. Within the limit it is unchanged, and so is
+/// a result whose meaning is not certain as JSON.
+async fn reduce(
+    reduction: &ToolReduction,
+    call: &ToolCall,
+    result: CallToolResult,
+    schema: &OutputSchema,
+) -> Result<CallToolResult, ErrorData> {
+    let Ok(spelled) = serde_json::to_string(&result) else {
+        return Ok(result);
+    };
+    match offcut_mcp::reduce(reduction, call, spelled, schema).await {
+        Ok(Some(new)) => serde_json::from_str(&new).map_err(internal),
+        Ok(None) | Err(ReduceError::Ambiguous) => Ok(result),
+        Err(ReduceError::Offload(error)) => Err(internal(error)),
+        Err(error) => Err(internal(error)),
+    }
+}
+
+fn internal(error: impl fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }
 
 fn same_name(reader: &str) -> ErrorData {

@@ -4,22 +4,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use offcut::json::{JsonText, Node, View};
-use offcut::{ErrorChain, ToolCall};
+use offcut::{ErrorChain, ToolCall, ToolReduction};
 use serde_json::json;
 
-use super::asked::ReaderCall;
-use super::known::{KnownServer, reader};
+use super::known::{KnownServer, Page, reader};
 use super::message::{
     INTERNAL_ERROR, MAX_ID, Message, Party, REVISION, error_text, kept, key, may_be_dense, outline,
     own_id, parse, task,
 };
 use super::settings::McpGateway;
-use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
-use crate::error::ReduceError;
 use crate::locked::locked;
-use crate::reader::listed_reader;
-use crate::result::reduce_and_report;
+use crate::reader::{listed_reader, read_back};
+use crate::result::{ReduceError, reduce_and_report};
 
 /// The messages that one client and one server exchange.
 ///
@@ -48,6 +45,31 @@ pub enum FromClient {
     Answer(Box<ReaderCall>),
     /// It is dropped.
     Drop,
+}
+
+/// A call of the reader.
+#[derive(Debug)]
+pub struct ReaderCall {
+    /// The request's id as JSON, and as a key.
+    id: String,
+    key: String,
+    call: ToolCall,
+    /// True if the request names a revision without sessions.
+    is_without_session: bool,
+    reduction: ToolReduction,
+}
+
+impl ReaderCall {
+    /// The answer, a whole message.
+    async fn answer(&self) -> String {
+        let mut result = read_back(&self.reduction.read_file_tool(), &self.call).await;
+        // Results of revisions without sessions must have it.
+        if self.is_without_session {
+            result["resultType"] = "complete".into();
+        }
+        let id = &self.id;
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    }
 }
 
 /// The destination of a server's message.

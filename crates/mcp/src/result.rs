@@ -218,16 +218,12 @@ fn put_together(
     }
     let spelled: Vec<String> = blocks.iter().map(Block::spelled).collect();
     let new = blocks::put_together(&blocks, shown, are_joined);
-    if new == spelled && structured.is_none() {
-        return None;
-    }
-    let content = match (content, new == spelled) {
-        // So a field that is not a list keeps its spelling too.
-        (Some(content), true) => content.json().to_string(),
-        _ => format!("[{}]", new.join(",")),
-    };
-    let content = Edit::set(Vec::new(), "content", New::Text(content));
-    Some([content].into_iter().chain(structured).collect())
+    let content = (new != spelled).then(|| {
+        let list = New::Text(format!("[{}]", new.join(",")));
+        Edit::set(Vec::new(), "content", list)
+    });
+    let edits: Vec<Edit<'_>> = content.into_iter().chain(structured).collect();
+    (!edits.is_empty()).then_some(edits)
 }
 
 fn text(part: &Part) -> Option<&str> {

@@ -15,7 +15,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::reply::{self, Body};
@@ -102,9 +102,9 @@ impl Login {
             return Some(refused(StatusCode::GATEWAY_TIMEOUT, problem));
         };
         let own = format!("http://{host}");
-        let place = |name, usual| {
-            let place = found.place(name);
-            self.trusted(&place.unwrap_or_else(|| format!("{}{usual}", self.origin())))
+        let place = |name, usual| match found.of_issuer[name].as_str() {
+            Some(place) => self.trusted(place),
+            None => self.trusted(&format!("{}{usual}", self.origin())),
         };
         Some(match (path, parts.method) {
             // A token for another server's resource would be given to this one.
@@ -128,8 +128,8 @@ impl Login {
                 let place = place("registration_endpoint", REGISTER);
                 self.post(place, &parts.headers, body, str::to_owned).await
             }
-            (_, Method::GET) if is_metadata => shown(&found.issuer_shown(&own)?),
-            (_, Method::GET) if is_below(RESOURCE) => shown(&found.server_shown(&own)?),
+            (_, Method::GET) if is_metadata => found.issuer_shown(&own)?,
+            (_, Method::GET) if is_below(RESOURCE) => found.server_shown(&own)?,
             _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
         })
     }
@@ -167,24 +167,18 @@ impl Login {
     /// Reads the metadata of the server, and of its authorization server.
     async fn metadata(&self) -> Metadata {
         let named = locked(&self.named).clone();
-        let url = self.connection.url();
-        let candidates = named.map(|url| url.to_string()).into_iter().chain([
-            format!(
-                "{}{RESOURCE}{}",
-                self.origin(),
-                url.path().trim_end_matches('/')
-            ),
-            format!("{}{RESOURCE}", self.origin()),
+        let (url, origin) = (self.connection.url(), self.origin());
+        let path = url.path().trim_end_matches('/');
+        let places = named.map(|url| url.to_string()).into_iter().chain([
+            format!("{origin}{RESOURCE}{path}"),
+            format!("{origin}{RESOURCE}"),
         ]);
-        let of_server = self.first(candidates).await;
-        let said = of_server.as_ref().and_then(|said| said.get("resource"));
-        let resource = said
-            .and_then(Value::as_str)
-            .map_or_else(|| format!("{}{}", self.origin(), url.path()), str::to_owned);
-        let issuer = of_server.as_ref().and_then(first_issuer);
-        let of_issuer = self
-            .first(places_of(&issuer.unwrap_or_else(|| self.origin())))
-            .await;
+        let of_server = self.first(places).await;
+        let whole_url = || format!("{origin}{}", url.path());
+        let resource = of_server["resource"].as_str();
+        let resource = resource.map_or_else(whole_url, str::to_owned);
+        let issuer = of_server["authorization_servers"][0].as_str();
+        let of_issuer = self.first(places_of(issuer.unwrap_or(&origin))).await;
         Metadata {
             is_of_server: is_above(&resource, url),
             resource,
@@ -193,8 +187,8 @@ impl Login {
         }
     }
 
-    /// The first object that one of the URLs has.
-    async fn first(&self, urls: impl IntoIterator<Item = String>) -> Option<Map<String, Value>> {
+    /// The first object that one of the URLs has, or null.
+    async fn first(&self, urls: impl IntoIterator<Item = String>) -> Value {
         for url in urls {
             let Some(url) = self.trusted(&url) else {
                 continue;
@@ -203,22 +197,19 @@ impl Login {
                 (ACCEPT, HeaderValue::from_static("application/json")),
                 (REVISION_HEADER, HeaderValue::from_static("2025-11-25")),
             ]);
+            let (get, nothing) = (Method::GET, Bytes::new());
+            let sent = self.connection.elsewhere(&url, &get, headers, nothing);
             let read = async {
-                let sent = self
-                    .connection
-                    .elsewhere(&url, &Method::GET, headers, Bytes::new());
-                let answer = sent
-                    .await
-                    .ok()
-                    .filter(|answer| answer.status().is_success())?;
+                let answer = sent.await.ok()?;
+                let answer = answer.status().is_success().then_some(answer)?;
                 let body = whole(answer.into_body(), MAX).await.ok()?;
-                serde_json::from_slice(&body).ok()
+                serde_json::from_slice(&body).ok().filter(Value::is_object)
             };
             if let Ok(Some(object)) = timeout(PLACE, read).await {
-                return Some(object);
+                return object;
             }
         }
-        None
+        Value::Null
     }
 
     /// A URL that secrets may be sent to: over TLS, on the server's own host, or on this machine if the
@@ -246,8 +237,14 @@ fn picked<const N: usize>(headers: &HeaderMap, names: [HeaderName; N]) -> Header
     found.collect()
 }
 
-fn shown(metadata: &Value) -> Response<Body> {
-    reply::json(StatusCode::OK, metadata.to_string())
+/// Metadata with fields of the endpoint's own in place of theirs. `None` if there is none.
+fn shown<const N: usize>(metadata: &Value, own: [(&str, Value); N]) -> Option<Response<Body>> {
+    let mut said = metadata.as_object()?.clone();
+    if N > 0 {
+        said.remove("signed_metadata");
+    }
+    said.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    Some(reply::json(StatusCode::OK, Value::from(said).to_string()))
 }
 
 /// An error as OAuth spells it.
@@ -279,53 +276,37 @@ struct Metadata {
     resource: String,
     /// True if that is the server's own URL, or one above it.
     is_of_server: bool,
-    /// The server's metadata. `None` if it has none.
-    of_server: Option<Map<String, Value>>,
-    /// The metadata of its first authorization server, or of its own origin.
-    of_issuer: Option<Map<String, Value>>,
+    /// The server's metadata, or null.
+    of_server: Value,
+    /// The metadata of its first authorization server, or of its own origin, or null.
+    of_issuer: Value,
 }
 
 impl Metadata {
     /// The server's metadata as metadata of the endpoint.
-    fn server_shown(&self, own: &str) -> Option<Value> {
-        let mut said = self.of_server.clone()?;
-        if !self.is_of_server {
+    fn server_shown(&self, own: &str) -> Option<Response<Body>> {
+        let said = &self.of_server;
+        let resource = ("resource", json!(format!("{own}{PATH}")));
+        let servers = "authorization_servers";
+        // Clients compare what an authorization server calls itself with its metadata: they have to see it as it is.
+        let names_itself = self.of_issuer["authorization_response_iss_parameter_supported"] == true;
+        match said.get(servers) {
             // The client has to see that, and refuses.
-            return Some(said.into());
+            _ if !self.is_of_server => shown(said, []),
+            Some(_) if !names_itself => shown(said, [resource, (servers, json!([own]))]),
+            _ => shown(said, [resource]),
         }
-        said.insert("resource".to_owned(), json!(format!("{own}{PATH}")));
-        said.remove("signed_metadata");
-        if !self.names_itself() && said.contains_key("authorization_servers") {
-            said.insert("authorization_servers".to_owned(), json!([own]));
-        }
-        Some(said.into())
     }
 
     /// The authorization server's metadata with the endpoint's own places.
-    fn issuer_shown(&self, own: &str) -> Option<Value> {
-        let mut said = self.of_issuer.clone()?;
-        for (name, path) in [
+    fn issuer_shown(&self, own: &str) -> Option<Response<Body>> {
+        let places = [
             ("issuer", ""),
-            ("authorization_endpoint", "/authorize"),
-            ("token_endpoint", "/token"),
-        ] {
-            said.insert(name.to_owned(), json!(format!("{own}{path}")));
-        }
-        said.remove("signed_metadata");
-        Some(said.into())
-    }
-
-    /// Returns true if the authorization server names itself in its answers, which clients compare with
-    /// its metadata: they have to see it as it is.
-    fn names_itself(&self) -> bool {
-        let name = "authorization_response_iss_parameter_supported";
-        let of_issuer = self.of_issuer.as_ref();
-        of_issuer.is_some_and(|said| said.get(name) == Some(&json!(true)))
-    }
-
-    fn place(&self, name: &str) -> Option<String> {
-        let place = self.of_issuer.as_ref()?.get(name)?;
-        place.as_str().map(str::to_owned)
+            ("authorization_endpoint", AUTHORIZE),
+            ("token_endpoint", TOKEN),
+        ];
+        let places = places.map(|(name, path)| (name, json!(format!("{own}{path}"))));
+        shown(&self.of_issuer, places)
     }
 
     /// Sends a browser on to the `place` of the authorization server.
@@ -363,11 +344,6 @@ impl Metadata {
     }
 }
 
-fn first_issuer(said: &Map<String, Value>) -> Option<String> {
-    let first = said.get("authorization_servers")?.get(0)?;
-    first.as_str().map(str::to_owned)
-}
-
 /// Returns true if a token for `resource` is one for `url`.
 fn is_above(resource: &str, url: &Uri) -> bool {
     let Ok(resource) = resource.parse::<Uri>() else {
@@ -385,10 +361,8 @@ fn places_of(issuer: &str) -> Vec<String> {
     let (Some(scheme), Some(authority)) = (url.scheme_str(), url.authority()) else {
         return Vec::new();
     };
-    let (origin, path) = (
-        format!("{scheme}://{authority}"),
-        url.path().trim_end_matches('/'),
-    );
+    let origin = format!("{scheme}://{authority}");
+    let path = url.path().trim_end_matches('/');
     let mut places = vec![
         format!("{origin}{SERVER}{path}"),
         format!("{origin}{OPENID}{path}"),
@@ -426,8 +400,8 @@ mod tests {
         let found = Metadata {
             resource: "https://a/mcp?x=1".to_owned(),
             is_of_server: true,
-            of_server: None,
-            of_issuer: None,
+            of_server: Value::Null,
+            of_issuer: Value::Null,
         };
         let form = "a=b&resource=http%3A%2F%2F127.0.0.1%3A1%2Fmcp&resource=https%3A%2F%2Fother&c";
         assert_eq!(

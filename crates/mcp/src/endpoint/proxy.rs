@@ -120,7 +120,7 @@ struct ClientRequest<'p> {
 impl ClientRequest<'_> {
     /// Answers a call of the reader, once the server knows the client.
     async fn read_back(&self, asked: Box<ReaderCall>, call: &[u8]) -> Response<Body> {
-        if self.proxy.clients.is_unknown(&self.current)
+        if !self.current.is_known
             && let Some(refusal) = self.refusal(call).await
         {
             return refusal;

@@ -20,8 +20,7 @@ const PIPE: usize = 64 * 1024;
 /// A server over pipes, for one client.
 pub(super) struct Session {
     pub(super) streams: Arc<Streams>,
-    /// `None` once the session has ended.
-    to_server: tokio::sync::Mutex<Option<Pipe>>,
+    to_server: tokio::sync::Mutex<Pipe>,
     /// True once the session ends: nobody waits any more until the server reads.
     is_over: watch::Sender<bool>,
     gateway: Arc<McpGateway>,
@@ -55,10 +54,10 @@ impl Session {
         let (to_client, from_server) = duplex(PIPE);
         let session = Arc::new(Self {
             streams: Streams::new(),
-            to_server: tokio::sync::Mutex::new(Some(Pipe {
+            to_server: tokio::sync::Mutex::new(Pipe {
                 pipe: to_server,
                 is_cut: false,
-            })),
+            }),
             is_over: watch::Sender::new(false),
             gateway,
             used: Mutex::new(Instant::now()),
@@ -81,7 +80,7 @@ impl Session {
     /// Ends the session: the server's stdin is closed, and clients get no more.
     pub(super) async fn close(&self) {
         self.is_over.send_replace(true);
-        drop(self.to_server.lock().await.take());
+        _ = self.to_server.lock().await.pipe.shutdown().await;
     }
 
     /// Waits until the session ends.
@@ -117,10 +116,7 @@ impl Session {
         let mut line: Vec<u8> = on_one_line(message.trim_ascii()).collect();
         line.push(b'\n');
         let written = async {
-            let mut pipe = self.to_server.lock().await;
-            let Some(Pipe { pipe, is_cut }) = pipe.as_mut() else {
-                return false;
-            };
+            let Pipe { pipe, is_cut } = &mut *self.to_server.lock().await;
             // A message that broke off is not JSON, and must not run into the next.
             if std::mem::replace(is_cut, true) && pipe.write_all(b"\n").await.is_err() {
                 return false;

@@ -80,7 +80,7 @@ fn keeps_the_contract<M: TypedMessage>(messages: &Value) {
     let seen = |conversation: &dyn Conversation, message: usize| {
         let mut seen = String::new();
         conversation.visit(message, &mut |piece: Piece<'_>| {
-            seen += &format!("{piece:?}\n")
+            seen += &format!("{piece:?}\n");
         });
         seen + &format!("{}", conversation.has_text(message, 0))
     };

@@ -237,7 +237,7 @@ impl State {
     /// The stream for a message that names no request: that of the only request there is, else the server's
     /// own, else that of the newest request.
     fn any(&self) -> u64 {
-        let is_read = |nth: &u64| self.streams[nth].is_read;
+        let is_read = |nth: &u64| self.streams.get(nth).is_some_and(|one| one.is_read);
         let open: Vec<u64> = self.open().map(|(nth, _)| nth).filter(is_read).collect();
         match open[..] {
             [only] => only,

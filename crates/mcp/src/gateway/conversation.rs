@@ -192,11 +192,8 @@ impl Conversation {
         };
         let given = meta.and_then(|meta| meta.get("claudecode/toolUseId")?.as_str());
         let given = given.filter(|given| given.len() <= MAX_ID);
-        let own = || {
-            id.as_str()
-                .map_or_else(|| id.json().to_string(), str::to_owned)
-        };
-        let id_of_call = given.map_or_else(own, str::to_owned);
+        let id_of_call = given.or_else(|| id.as_str());
+        let id_of_call = id_of_call.map_or_else(|| id.json().to_string(), str::to_owned);
         let call = |arguments: Option<Node<'_>>| {
             let arguments = arguments.map_or_else(|| "{}".to_owned(), |all| all.json().to_string());
             ToolCall::new(id_of_call, name, arguments)

@@ -1,7 +1,6 @@
 //! Offcut for loops over [`async_openai`].
 //!
-//! - [`TypedChat`] and [`TypedResponses`]: its typed messages as [formats](offcut::format::Format),
-//!   without conversion.
+//! - [`TypedChat`] and [`TypedResponses`]: its typed messages as a [conversation](offcut::format::Conversation).
 #![cfg_attr(
     feature = "model",
     doc = "- [`OpenAiChatModel`]: a model for [`offcut::agent::Agent`], at any OpenAI-compatible endpoint."
@@ -17,7 +16,7 @@
 //! ```
 //! use async_openai::types::chat::{ChatCompletionRequestMessage, ChatCompletionRequestUserMessage};
 //! use offcut::backend::Memory;
-//! use offcut::{ToolCall, ToolReduction};
+//! use offcut::{ToolCall, ToolReduction, Turn};
 //! use offcut_async_openai::TypedChat;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,26 +29,24 @@
 //! messages.push(TypedChat::tool_message(&call, shown));
 //!
 //! // And before each call of the model:
-//! reduction.clear(TypedChat, &mut messages).await?;
+//! reduction.clear_turn(&mut Turn::new(&mut TypedChat::new(&mut messages))).await?;
 //! # Ok(()) }
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod chat;
 #[cfg(feature = "tower")]
 mod layer;
 #[cfg(feature = "model")]
 mod model;
-mod responses;
-mod url;
+mod text;
+mod typed;
 
-pub use chat::TypedChat;
 #[cfg(feature = "tower")]
 pub use layer::{ClearLayer, ClearService};
 #[cfg(feature = "model")]
 pub use model::{ModelSetupError, OpenAiChatModel};
-pub use responses::TypedResponses;
+pub use typed::{TypedChat, TypedMessage, TypedMessages, TypedResponses};
 
 /// Compiles and runs the README's examples.
 #[cfg(all(doctest, feature = "model", feature = "tower"))]

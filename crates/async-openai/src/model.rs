@@ -1,13 +1,13 @@
 //! A chat model at any OpenAI-compatible endpoint.
 
 mod answer;
-mod client;
 mod error;
 mod request;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_openai::Client;
 use async_openai::config::{Config, OpenAIConfig};
@@ -57,6 +57,9 @@ pub struct OpenAiChatModel<C: Config = OpenAIConfig> {
     on_text: Option<Arc<OnText>>,
 }
 
+/// Time for a connection to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
 type OnText = dyn Fn(&str) + Send + Sync;
 
 impl OpenAiChatModel {
@@ -80,8 +83,13 @@ impl OpenAiChatModel {
     ///
     /// [`ModelSetupError`] if TLS can't be set up.
     pub fn named(name: impl Into<String>) -> Result<Self, ModelSetupError> {
+        // Not for the whole answer, since models think for minutes.
+        let http = reqwest::Client::builder().connect_timeout(CONNECT).build();
+        let http = http.map_err(|error| ModelSetupError::Tls {
+            source: error.into(),
+        })?;
         Ok(Self::new(
-            Client::build(client::client()?, OpenAIConfig::default()),
+            Client::build(http, OpenAIConfig::default()),
             name,
         ))
     }
@@ -145,7 +153,7 @@ impl<C: Config> OpenAiChatModel<C> {
             let _ = catch_unwind(AssertUnwindSafe(|| on_text(text)));
         };
         while let Some(chunk) = chunks.next().await {
-            answer.add(&chunk.map_err(error::from_client)?, &on_text)?;
+            answer.take(&chunk.map_err(error::from_client)?, "delta", &on_text)?;
         }
         answer.ended()
     }

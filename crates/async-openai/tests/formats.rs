@@ -1,15 +1,13 @@
-//! Typed messages obey the contract of formats and yield the same pieces as their JSON.
+//! Typed messages are read and changed like their JSON.
 // Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-use std::fmt::Debug;
 
 use async_openai::types::chat::{ChatCompletionMessageToolCalls, ChatCompletionRequestMessage};
 use async_openai::types::responses::InputItem;
 use offcut::backend::Memory;
-use offcut::format::{Format, LoopFormat, OpenAiChat, Responses};
-use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
-use offcut_async_openai::{TypedChat, TypedResponses};
+use offcut::format::{Conversation, LoopFormat, Messages, OpenAiChat, Piece, Responses};
+use offcut::{Part, TokenCounter, ToolCall, ToolReduction, Turn};
+use offcut_async_openai::{TypedChat, TypedMessage, TypedMessages, TypedResponses};
 use serde_json::{Value, json};
 
 fn typed<M: serde::de::DeserializeOwned>(messages: &Value) -> Vec<M> {
@@ -68,67 +66,98 @@ fn items() -> Value {
     ])
 }
 
-/// Asserts that messages yield the same pieces as their JSON.
-fn shows_the_same<A: Format<Message: Debug>, B: Format>(
-    typed: &A,
-    messages: &[A::Message],
-    json: &B,
-    raw: &[B::Message],
-) {
-    for (typed_message, raw) in messages.iter().zip(raw) {
-        let (mut one, mut other) = (String::new(), String::new());
-        typed.visit(typed_message, &mut |piece| {
-            one.push_str(&format!("{piece:?}\n"));
+/// A change of a message.
+type Change = fn(&mut dyn Conversation, usize);
+
+/// Asserts that messages show and change the same as their JSON.
+fn keeps_the_contract<M: TypedMessage>(messages: &Value) {
+    let before: Vec<M> = typed(messages);
+    let written = serde_json::to_value(&before).unwrap();
+    assert_eq!(
+        &written, messages,
+        "the samples hold nothing that the types drop"
+    );
+    let seen = |conversation: &dyn Conversation, message: usize| {
+        let mut seen = String::new();
+        conversation.visit(message, &mut |piece: Piece<'_>| {
+            seen += &format!("{piece:?}\n");
         });
-        json.visit(raw, &mut |piece| other.push_str(&format!("{piece:?}\n")));
-        assert_eq!(one, other, "{typed_message:?}");
+        seen + &format!("{}", conversation.has_text(message, 0))
+    };
+    let changes: [Change; 7] = [
+        |_, _| {},
+        |all, message| all.replace_result(message, 0, vec!["hint".into()]),
+        |all, message| all.replace_result(message, 0, vec!["one".into(), "hint".into()]),
+        |all, message| all.replace_result(message, 0, Vec::new()),
+        |all, message| all.replace_arguments(message, 0, "{\"hint\":1}".into()),
+        |all, message| all.replace_arguments(message, 1, "{\"hint\":1}".into()),
+        |all, message| all.replace_text(message, 0, "hint".into()),
+    ];
+    let mut changed = 0;
+    for change in changes {
+        for nth in 0..before.len() + 1 {
+            let (mut all, mut raw): (Vec<M>, _) = (typed(messages), messages.clone());
+            let mut conversation = TypedMessages::new(&mut all);
+            change(&mut conversation, nth);
+            let mut expected = Messages::new(M::FORMAT, raw.as_array_mut().unwrap());
+            change(&mut expected, nth);
+            // Old functions' messages hold one text alone.
+            if serde_json::from_value::<Vec<M>>(raw.clone()).is_err() {
+                raw = messages.clone();
+            }
+            let expected = Messages::new(M::FORMAT, raw.as_array_mut().unwrap());
+            assert_eq!(seen(&conversation, nth), seen(&expected, nth));
+            changed += usize::from(raw != *messages);
+            assert_eq!(serde_json::to_value(&all).unwrap(), raw);
+        }
     }
+    assert!(changed > 10, "{changed}");
 }
 
 #[test]
 fn l5_chat_messages_keep_the_contract() {
-    let messages: Vec<ChatCompletionRequestMessage> = typed(&chat());
-    assert_eq!(
-        serde_json::to_value(&messages).unwrap(),
-        chat(),
-        "the samples hold nothing that the types drop"
-    );
-    offcut_testkit::format::json_conformance(&TypedChat, &messages);
-    shows_the_same(
-        &TypedChat,
-        &messages,
-        &OpenAiChat,
-        chat().as_array().unwrap(),
-    );
+    keeps_the_contract::<ChatCompletionRequestMessage>(&chat());
 }
 
 #[test]
 fn l5_response_items_keep_the_contract() {
-    let messages: Vec<InputItem> = typed(&items());
-    assert_eq!(
-        serde_json::to_value(&messages).unwrap(),
-        items(),
-        "the samples hold nothing that the types drop"
-    );
-    offcut_testkit::format::json_conformance(&TypedResponses, &messages);
-    let (known, raw) = (&messages[..10], items());
-    shows_the_same(
-        &TypedResponses,
-        known,
-        &Responses,
-        &raw.as_array().unwrap()[..10],
-    );
+    keeps_the_contract::<InputItem>(&items());
+}
+
+#[test]
+fn content_that_a_type_can_not_hold_is_not_put_in() {
+    let mut messages: Vec<ChatCompletionRequestMessage> = typed(&chat());
+    let image = Part::Media {
+        mime: "image/png".into(),
+        data: vec![0; 3].into(),
+    };
+    TypedChat::new(&mut messages).replace_result(4, 0, vec![image]);
+    assert_eq!(serde_json::to_value(&messages).unwrap(), chat());
+}
+
+#[test]
+fn calls_of_programs_are_the_programs() {
+    let caller = json!({"type": "program", "caller_id": "prog_1"});
+    let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}", "caller": caller});
+    let mut items: Vec<InputItem> = typed(&json!([call]));
+    let mut is_for_program = false;
+    TypedResponses::new(&mut items).visit(0, &mut |piece| {
+        if let Piece::Call(call) = piece {
+            is_for_program = call.is_for_program;
+        }
+    });
+    assert!(is_for_program);
 }
 
 #[test]
 fn l5_a_cache_breakpoint_stays() {
     let mut messages: Vec<ChatCompletionRequestMessage> = typed(&chat());
-    TypedChat.replace_result(&mut messages[5], 0, vec!["hint".into()]);
+    TypedChat::new(&mut messages).replace_result(5, 0, vec!["hint".into()]);
     let part =
         json!([{"type": "text", "text": "hint", "prompt_cache_breakpoint": {"mode": "explicit"}}]);
     assert_eq!(serde_json::to_value(&messages[5]).unwrap()["content"], part);
     let mut items: Vec<InputItem> = typed(&items());
-    TypedResponses.replace_result(&mut items[6], 0, vec!["hint".into()]);
+    TypedResponses::new(&mut items).replace_result(6, 0, vec!["hint".into()]);
     let part = json!([{"type": "input_text", "text": "hint", "prompt_cache_breakpoint": {"mode": "explicit"}}]);
     assert_eq!(serde_json::to_value(&items[6]).unwrap()["output"], part);
 }
@@ -144,12 +173,10 @@ fn l5_parts_that_stay_are_as_they_were() {
         ]}])
     };
     let mut items: Vec<InputItem> = typed(&output("long"));
-    let media = |mime: &str| Part::Media {
-        mime: mime.into(),
-        data: vec![0; 3].into(),
-    };
-    let parts = vec![media("application/pdf"), "hint".into(), media("image/png")];
-    TypedResponses.replace_result(&mut items[0], 0, parts);
+    let before = serde_json::to_value(&items).unwrap();
+    let opaque = |nth: usize| Part::Opaque(before[0]["output"][nth].clone());
+    let parts = vec![opaque(0), "hint".into(), opaque(2)];
+    TypedResponses::new(&mut items).replace_result(0, 0, parts);
     assert_eq!(
         serde_json::to_value(&items).unwrap(),
         serde_json::to_value(typed::<InputItem>(&output("hint"))).unwrap(),
@@ -205,12 +232,15 @@ async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
         json_chat.push(OpenAiChat.tool_message(&call, shown.into(), false));
 
         cleared += typed_one
-            .clear(TypedResponses, &mut typed_items)
+            .clear_turn(&mut Turn::new(&mut TypedResponses::new(&mut typed_items)))
             .await
             .unwrap()
             .cleared_tool_uses();
         json_one.clear(Responses, &mut json_items).await.unwrap();
-        chat_one.clear(TypedChat, &mut typed_chat).await.unwrap();
+        chat_one
+            .clear_turn(&mut Turn::new(&mut TypedChat::new(&mut typed_chat)))
+            .await
+            .unwrap();
         chat_two.clear(OpenAiChat, &mut json_chat).await.unwrap();
         assert_eq!(
             serde_json::to_value(&typed_items).unwrap(),

@@ -127,17 +127,17 @@ pub(crate) fn put_together(
     let mut content = Vec::with_capacity(shown.len());
     for part in shown {
         content.push(match part {
-            Part::Text(text) if are_joined => text_block(&text),
+            Part::Text(text) if are_joined => text_block(&text).to_string(),
             Part::Text(text) => match texts.next() {
                 Some(block) if block.text() == Some(&text) => block.spelled(),
                 Some(block) => block.with_text(&text),
-                None => text_block(&text),
+                None => text_block(&text).to_string(),
             },
             Part::Opaque(value) => match others.next_if(|block| block.opaque() == value) {
                 Some(block) => block.spelled(),
-                None => from_part(Part::Opaque(value)),
+                None => from_part(Part::Opaque(value)).to_string(),
             },
-            part => from_part(part),
+            part => from_part(part).to_string(),
         });
     }
     content.extend(texts.filter_map(Block::link));
@@ -145,23 +145,22 @@ pub(crate) fn put_together(
 }
 
 /// A plain text block.
-pub(crate) fn text_block(text: &str) -> String {
-    json!({"type": "text", "text": text}).to_string()
+pub(crate) fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }
 
 /// Converts `part` to a block of its own.
-pub(crate) fn from_part(part: Part) -> String {
+pub(crate) fn from_part(part: Part) -> Value {
     let media = |kind: &str, mime: String, data: &[u8]| {
-        json!({"type": kind, "data": STANDARD.encode(data), "mimeType": mime}).to_string()
+        let data = STANDARD.encode(data);
+        json!({"type": kind, "data": data, "mimeType": mime})
     };
     match part {
         Part::Text(text) => text_block(&text),
         Part::Media { mime, data } if mime.starts_with("audio/") => media("audio", mime, &data),
         Part::Media { mime, data } => media("image", mime, &data),
-        Part::Link { url, .. } => {
-            json!({"type": "resource_link", "uri": url, "name": url}).to_string()
-        }
-        Part::Opaque(value) if value.get("type").is_some_and(Value::is_string) => value.to_string(),
+        Part::Link { url, .. } => json!({"type": "resource_link", "uri": url, "name": url}),
+        Part::Opaque(value) if value.get("type").is_some_and(Value::is_string) => value,
         Part::Json(value) | Part::Opaque(value) => text_block(&value.to_string()),
     }
 }

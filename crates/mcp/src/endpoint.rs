@@ -3,15 +3,12 @@
 mod access;
 mod clients;
 mod credentials;
-mod headers;
 mod hosted;
 mod login;
 mod proxy;
 mod reply;
-mod routes;
 mod session;
 mod streams;
-mod unguessable;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -33,7 +30,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::gateway::{Conversation, McpGateway};
-use crate::remote::session::SESSION;
+use crate::remote::meaning::SESSION;
 use crate::remote::{Remote, RemoteError};
 use access::Access;
 use hosted::Hosted;

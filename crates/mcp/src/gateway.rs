@@ -1,17 +1,14 @@
 //! A gateway between a client and a server.
 
-mod asked;
 mod conversation;
 mod known;
 pub(crate) mod lines;
 pub(crate) mod message;
 mod pipes;
 mod settings;
-mod tools;
 mod waiting;
 
-pub use asked::ReaderCall;
-pub use conversation::{Conversation, FromClient, FromServer};
+pub use conversation::{Conversation, FromClient, FromServer, ReaderCall};
 pub use pipes::run;
 #[cfg(feature = "http")]
 pub(crate) use pipes::{LAST_ANSWERS, run_for};

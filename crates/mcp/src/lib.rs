@@ -3,7 +3,8 @@
 //!
 //! - [`McpGateway`] stands between a client and a server. Messages pass as raw JSON; only long results
 //!   of tools and the list of tools change.
-//! - [`reduce`] shortens one result, for programs that hold results themselves.
+//! - [`reduce`] shortens one result, for programs that hold results themselves; [`listed_reader`] and [`read_back`]
+//!   give them the reader.
 //!
 //! ```
 //! use offcut::{ToolCall, ToolReduction, backend::Memory};
@@ -25,7 +26,6 @@
 mod blocks;
 #[cfg(feature = "http")]
 mod endpoint;
-mod error;
 #[cfg(feature = "gateway")]
 mod gateway;
 #[cfg(feature = "http")]
@@ -33,6 +33,7 @@ mod gateway;
 pub mod http;
 #[cfg(feature = "gateway")]
 mod locked;
+mod reader;
 #[cfg(feature = "http")]
 mod remote;
 mod result;
@@ -42,12 +43,12 @@ mod structured;
 
 #[cfg(feature = "http")]
 pub use endpoint::McpEndpoint;
-pub use error::ReduceError;
 #[cfg(feature = "gateway")]
 pub use gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall, run};
+pub use reader::{listed_reader, read_back};
 #[cfg(feature = "http")]
 pub use remote::{Remote, RemoteError};
-pub use result::reduce;
+pub use result::{ReduceError, reduce};
 pub use schema::OutputSchema;
 
 /// Compiles and runs the README's examples.

@@ -4,16 +4,30 @@ use std::borrow::Cow;
 
 use offcut::hint::Hint;
 use offcut::json::{Edit, JsonText, Kind, New, Node, View, put_into_text};
-use offcut::{Body, Part, Report, ToolCall, ToolOutput, ToolReduction};
+use offcut::{Body, OffloadError, Part, Report, ToolCall, ToolOutput, ToolReduction};
 
 use crate::blocks::{self, Block};
-use crate::error::ReduceError;
 use crate::same::same;
 use crate::schema::OutputSchema;
 use crate::structured::{only_string, shorten};
 
 /// Minimum room in bytes for shortened structured content.
 const MIN_ROOM: usize = 1024;
+
+/// A result can't be shortened. It should then be passed on unchanged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReduceError {
+    /// The result is not an object, has a key twice, a text that is not valid Unicode, or over 1 000
+    /// blocks without text, so that what it means is not certain.
+    #[error(
+        "the result is not plain JSON (an object without duplicate keys, with valid Unicode), so it stays as it is"
+    )]
+    Ambiguous,
+    /// The store failed, and `on_offload_error` is `Fail`.
+    #[error("the result could not be stored")]
+    Offload(#[from] OffloadError),
+}
 
 /// Shortens the `result` of `call`, the JSON of a `CallToolResult`. `None` if it stays unchanged.
 ///
@@ -204,16 +218,12 @@ fn put_together(
     }
     let spelled: Vec<String> = blocks.iter().map(Block::spelled).collect();
     let new = blocks::put_together(&blocks, shown, are_joined);
-    if new == spelled && structured.is_none() {
-        return None;
-    }
-    let content = match (content, new == spelled) {
-        // So a field that is not a list keeps its spelling too.
-        (Some(content), true) => content.json().to_string(),
-        _ => format!("[{}]", new.join(",")),
-    };
-    let content = Edit::set(Vec::new(), "content", New::Text(content));
-    Some([content].into_iter().chain(structured).collect())
+    let content = (new != spelled).then(|| {
+        let list = New::Text(format!("[{}]", new.join(",")));
+        Edit::set(Vec::new(), "content", list)
+    });
+    let edits: Vec<Edit<'_>> = content.into_iter().chain(structured).collect();
+    (!edits.is_empty()).then_some(edits)
 }
 
 fn text(part: &Part) -> Option<&str> {

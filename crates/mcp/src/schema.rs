@@ -59,12 +59,12 @@ fn is_recursive<'s>(
                 None => true,
             });
         } else if SAME_VALUE.contains(&name.as_str()) {
-            let (items, fields) = (value.as_array(), value.as_object());
-            let fields = fields.filter(|_| name == "dependentSchemas");
-            let many = items.is_some() || fields.is_some();
-            let parts = items.into_iter().flatten();
-            let parts = parts.chain(fields.into_iter().flat_map(|fields| fields.values()));
-            for part in parts.chain((!many).then_some(value)) {
+            let parts: Vec<&Value> = match value {
+                Value::Array(parts) => parts.iter().collect(),
+                Value::Object(parts) if name == "dependentSchemas" => parts.values().collect(),
+                _ => vec![value],
+            };
+            for part in parts {
                 branches += usize::from(is_recursive(root, part, inside, left)?);
             }
         } else if !matches!(name.as_str(), "$defs" | "definitions") {

@@ -1,16 +1,13 @@
 //! Structured content, shortened in its own shape.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use offcut::hint::Hint;
-use offcut::json::{Edit, JsonText, Kind, New, Node, View as _, put_into_text};
+use offcut::json::{Edit, JsonText, Kind, New, Node, View, put_into_text};
 use serde_json::Value;
 
 use crate::schema::OutputSchema;
-
-mod drawing;
-
-use drawing::{Carrier, Drawing, DrawingTask, FIELD, Limits, pointed};
 
 /// Limits of strings in bytes and of lists in items, from mild to strict.
 const LEVELS: [Limits; 5] = [
@@ -24,6 +21,19 @@ const LEVELS: [Limits; 5] = [
 const MAX_OTHERS: usize = 1024;
 /// Maximum number of drawings that are checked against the schema.
 const MAX_CHECKS: usize = 24;
+
+/// The field that carries the hint where no string can, if the schema allows another field.
+pub(super) const FIELD: &str = "offcut";
+/// Maximum depth of a document that is cut.
+const MAX_DEPTH: usize = 100;
+/// Number of bytes by which a cut must make a string shorter.
+const MIN_GAIN: usize = 40;
+/// Maximum number of strings of each kind that are tried as carriers.
+const MAX_CARRIERS: usize = 4;
+/// Maximum number of lists whose lengths are told.
+const MAX_LISTS: usize = 5;
+/// Maximum length in bytes of a list's path, as it is told.
+const MAX_PATH: usize = 64;
 
 /// The string that makes up nearly all of a document, and the JSON pointer to it.
 pub(crate) fn only_string(document: Node<'_>) -> Option<(String, &str)> {
@@ -67,15 +77,8 @@ pub(crate) fn shorten(
     let length = document.range().len();
     let (mut kept, mut refused) = (HashSet::new(), HashSet::new());
     for _ in 0..MAX_CHECKS {
-        let task = DrawingTask {
-            limits: LEVELS[0],
-            most: length / 2,
-            kept: &kept,
-            only,
-        };
-        let drawing = fit(document, hint, room, task)?;
-        let mut carriers = drawing.carriers();
-        let carrier = carriers.find(|one| !refused.contains(&one.path))?;
+        let drawing = fit(document, hint, room, &kept, only)?;
+        let carrier = drawing.carrier(document, &refused)?;
         let text = with_hint(&drawing, &carrier, hint);
         let violations = schema.violations(&text)?;
         if violations.is_empty() {
@@ -91,28 +94,36 @@ pub(crate) fn shorten(
     None
 }
 
-/// The mildest drawing within `room`, or the strictest if it is within the task's own maximum.
+/// The mildest drawing within `room`, or the strictest if it is within half of the document.
 fn fit<'m>(
     document: Node<'m>,
     hint: &Hint,
     room: usize,
-    task: DrawingTask<'_>,
+    kept: &'m HashSet<String>,
+    only: Option<&'m str>,
 ) -> Option<Drawing<'m>> {
     let mut added = hint.clone();
     added.preview.clear();
     let room = room.saturating_sub(Value::from(added.render()).to_string().len());
-    let most = room.min(task.most);
-    let mild = |limits: &Limits| {
-        DrawingTask {
+    let half = document.range().len() / 2;
+    let draw = |limits: &Limits, most| {
+        let mut drawing = Drawing {
             limits: *limits,
             most,
-            ..task
-        }
-        .draw(document)
+            kept,
+            only,
+            text: String::new(),
+            path: String::new(),
+            cut: Vec::new(),
+            whole: Vec::new(),
+            lists: Vec::new(),
+        };
+        drawing.value(document, 0).map(|()| drawing)
     };
-    let limits = *LEVELS.last()?;
-    let strict = || DrawingTask { limits, ..task }.draw(document);
-    LEVELS.iter().find_map(mild).or_else(strict)
+    let mild = LEVELS
+        .iter()
+        .find_map(|limits| draw(limits, room.min(half)));
+    mild.or_else(|| draw(LEVELS.last()?, half))
 }
 
 /// The text of a drawing in which one string carries the hint.
@@ -142,4 +153,190 @@ fn with_hint(drawing: &Drawing<'_>, carrier: &Carrier, hint: &Hint) -> String {
         }
     }
     text
+}
+
+/// Limits of a string in bytes, and of a list in items.
+#[derive(Clone, Copy, Debug)]
+struct Limits(usize, usize);
+
+/// A string that may carry the hint.
+#[derive(Clone, Debug)]
+struct Carrier {
+    /// JSON pointer to it, and to the whole document for a new field.
+    path: String,
+    /// Its place in the drawing; `None` for a new field at the end of the document.
+    range: Option<Range<usize>>,
+    /// The text beside the hint.
+    value: String,
+}
+
+/// A document as it is shown, and the strings in it that may carry the hint.
+#[derive(Debug)]
+struct Drawing<'m> {
+    limits: Limits,
+    /// Maximum number of bytes.
+    most: usize,
+    /// Paths at which everything stays as it is.
+    kept: &'m HashSet<String>,
+    /// The path of the only string that is cut, if all else stays.
+    only: Option<&'m str>,
+    text: String,
+    path: String,
+    /// The longest of the strings that are cut, and of the texts that are not, longest first, with the lengths that
+    /// they had.
+    cut: Vec<(usize, Carrier)>,
+    whole: Vec<(usize, Carrier)>,
+    /// The lists that are cut: path, items shown and items.
+    lists: Vec<(String, usize, usize)>,
+}
+
+impl Drawing<'_> {
+    /// The best string to carry the hint that is not `refused`: a cut string, then a new field in `document`, then
+    /// another text, the longest first.
+    fn carrier(&self, document: Node<'_>, refused: &HashSet<String>) -> Option<Carrier> {
+        let field = (document.is_object() && !document.has(FIELD)).then(|| Carrier {
+            path: String::new(),
+            range: None,
+            value: String::new(),
+        });
+        let [cut, whole] = [&self.cut, &self.whole].map(|all| all.iter().map(|(_, one)| one));
+        let mut carriers = cut.chain(&field).chain(whole);
+        carriers.find(|one| !refused.contains(&one.path)).cloned()
+    }
+
+    /// Draws a value. `None` if that takes too many bytes.
+    fn value(&mut self, node: Node<'_>, depth: usize) -> Option<()> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match node.kind() {
+            _ if self.kept.contains(&self.path) => self.copy(node),
+            Kind::String if self.only.is_none_or(|only| only == self.path) => {
+                self.string(node.as_str()?, node);
+            }
+            Kind::Array => self.list(node, depth)?,
+            Kind::Object => self.object(node, depth)?,
+            Kind::Null | Kind::Bool | Kind::Number | Kind::String => self.copy(node),
+        }
+        (self.text.len() <= self.most).then_some(())
+    }
+
+    fn copy(&mut self, node: Node<'_>) {
+        self.text += &node.json().to_string();
+    }
+
+    fn string(&mut self, value: &str, node: Node<'_>) {
+        let limit = self.limits.0;
+        let start = self.text.len();
+        let is_cut = value.len() > limit + MIN_GAIN;
+        let shown = is_cut.then(|| cut(value, limit));
+        match &shown {
+            Some(shown) => self.text += &Value::from(&**shown).to_string(),
+            None => self.copy(node),
+        }
+        let all = if is_cut {
+            &mut self.cut
+        } else if is_prose(&self.path, value) {
+            &mut self.whole
+        } else {
+            return;
+        };
+        let at = all.partition_point(|(length, _)| *length >= value.len());
+        if at < MAX_CARRIERS {
+            let carrier = Carrier {
+                path: self.path.clone(),
+                range: Some(start..self.text.len()),
+                value: shown.unwrap_or_else(|| value.to_owned()),
+            };
+            all.insert(at, (value.len(), carrier));
+            all.truncate(MAX_CARRIERS);
+        }
+    }
+
+    fn list(&mut self, node: Node<'_>, depth: usize) -> Option<()> {
+        let all = node.items().count();
+        let shown = match self.only {
+            Some(_) => all,
+            None => all.min(self.limits.1),
+        };
+        self.text.push('[');
+        for (nth, item) in node.items().take(shown).enumerate() {
+            if nth > 0 {
+                self.text.push(',');
+            }
+            self.inside(&nth.to_string(), item, depth)?;
+        }
+        self.text.push(']');
+        if shown < all && self.lists.len() < MAX_LISTS {
+            self.lists.push((told(&self.path), shown, all));
+        }
+        Some(())
+    }
+
+    fn object(&mut self, node: Node<'_>, depth: usize) -> Option<()> {
+        self.text.push('{');
+        for (nth, (name, value)) in node.fields().enumerate() {
+            if nth > 0 {
+                self.text.push(',');
+            }
+            self.text += &Value::from(name).to_string();
+            self.text.push(':');
+            self.inside(&pointed(name), value, depth)?;
+        }
+        self.text.push('}');
+        Some(())
+    }
+
+    fn inside(&mut self, step: &str, node: Node<'_>, depth: usize) -> Option<()> {
+        let length = self.path.len();
+        self.path.push('/');
+        self.path += step;
+        self.value(node, depth + 1)?;
+        self.path.truncate(length);
+        Some(())
+    }
+}
+
+/// Fields by which a program tells one thing from another.
+const IDENTITIES: [&str; 14] = [
+    "id", "name", "key", "type", "kind", "title", "label", "path", "uri", "url", "from", "to",
+    "email", "ref",
+];
+
+/// Returns true if the string at `path` is a text for a reader, not a name that a program goes by: it has
+/// several words, and no field with a name's name holds it.
+fn is_prose(path: &str, value: &str) -> bool {
+    let is_index = |step: &&str| step.bytes().all(|byte| byte.is_ascii_digit());
+    let field = path.rsplit('/').find(|step| !is_index(step));
+    let field = field.unwrap_or_default().to_ascii_lowercase();
+    let is_identity = IDENTITIES.iter().any(|name| field.ends_with(name));
+    !is_identity && value.split_whitespace().nth(1).is_some()
+}
+
+/// A key as a step of a JSON pointer.
+fn pointed(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// The beginning and the end of a text.
+fn cut(text: &str, limit: usize) -> String {
+    let head = &text[..text.floor_char_boundary(limit - limit / 3)];
+    let tail = &text[text.ceil_char_boundary(text.len() - limit / 3)..];
+    format!(
+        "{head}[… {}B …]{tail}",
+        text.len() - head.len() - tail.len()
+    )
+}
+
+/// A path as a model is told: without control characters, and not long.
+fn told(path: &str) -> String {
+    let short = &path[..path.floor_char_boundary(MAX_PATH)];
+    let visible = |character: char| {
+        if character.is_control() {
+            '?'
+        } else {
+            character
+        }
+    };
+    short.chars().map(visible).collect()
 }

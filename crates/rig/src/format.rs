@@ -3,8 +3,8 @@
 use offcut::Part;
 use offcut::format::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
 use rig::message::{
-    AssistantContent, CallId, Document, DocumentSourceKind, Message, MimeType, ProviderCallId,
-    ToolCall, ToolFunction, ToolResult, UserContent,
+    AssistantContent, CallId, DocumentSourceKind, Message, MimeType, ProviderCallId, ToolCall,
+    ToolFunction, ToolResult, UserContent,
 };
 use serde_json::Value;
 
@@ -163,12 +163,6 @@ fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
     let (data, mime) = match item {
         UserContent::Text(text) => return Some(PartRef::Text(&text.text)),
         UserContent::Image(image) => return as_image_part(image),
-        UserContent::Document(Document {
-            data: DocumentSourceKind::String(text),
-            ..
-        }) => {
-            return Some(PartRef::Text(text));
-        }
         UserContent::Document(document) => (
             &document.data,
             document.media_type.as_ref().map(MimeType::to_mime_type),
@@ -183,11 +177,12 @@ fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
         ),
         UserContent::ToolResult(_) => return None,
     };
-    let DocumentSourceKind::Base64(data) = data else {
-        return None;
-    };
-    Some(PartRef::Media {
-        mime: mime.unwrap_or("application/octet-stream"),
-        data: Data::Base64(data),
-    })
+    match data {
+        DocumentSourceKind::String(text) => Some(PartRef::Text(text)),
+        DocumentSourceKind::Base64(data) => Some(PartRef::Media {
+            mime: mime.unwrap_or("application/octet-stream"),
+            data: Data::Base64(data),
+        }),
+        _ => None,
+    }
 }

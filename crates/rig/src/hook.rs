@@ -1,6 +1,7 @@
 //! The hook.
 
 use offcut::agent::Tool as _;
+use offcut::format::Messages;
 use offcut::{Body, OffloadError, ToolCall, ToolReduction, Turn};
 use rig::agent::{
     AgentHook, CompletionCallAction, CompletionCallEvent, HookContext, ModelTurnAction,
@@ -11,7 +12,7 @@ use rig::message::{EmptyToolName, Message, ProviderCallId, ToolName};
 use rig::tool::{DynamicTool, ToolExecutionError, ToolOutput, ToolResult};
 
 use crate::content::{from_part, to_part};
-use crate::history::History;
+use crate::format::RigMessages;
 
 /// The error code of the listed reader, which tells it from any other tool of that name.
 const READER: &str = "offcut_rig::reader";
@@ -104,11 +105,14 @@ impl Reduction {
         prompt: &Message,
         last_usage: Option<u64>,
     ) -> Result<Option<Vec<Message>>, OffloadError> {
-        let mut conversation = History::new(history, prompt);
+        // The newest message can't be replaced, but holds only what is not answered yet, which always stays.
+        let mut messages = [history, std::slice::from_ref(prompt)].concat();
+        let mut conversation = Messages::new(RigMessages, &mut messages);
         let mut turn = Turn::new(&mut conversation);
         turn.last_usage = last_usage;
         self.reduction.clear_turn(&mut turn).await?;
-        Ok(conversation.into_changed())
+        messages.pop();
+        Ok((messages != history).then_some(messages))
     }
 
     /// Returns the output to show to the model; `None` if `result` is unchanged.

@@ -22,7 +22,6 @@
 
 mod content;
 mod format;
-mod history;
 mod hook;
 
 pub use format::RigMessages;

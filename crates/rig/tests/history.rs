@@ -56,7 +56,7 @@ async fn c13_originals_are_sent_as_if_they_had_been_changed_in_place() {
         assert_eq!(
             sent.is_none(),
             history == &live[..history.len()],
-            "what is not changed is not copied"
+            "a history that is not changed is not sent"
         );
         let sent = sent.unwrap_or_else(|| history.to_vec());
         assert_eq!(

@@ -24,9 +24,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod reader;
 mod reduced;
-mod result;
 mod schemas;
 
 pub use reduced::Reduced;

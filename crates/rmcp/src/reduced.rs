@@ -5,25 +5,24 @@ use std::fmt;
 use std::sync::Arc;
 
 use offcut::{ToolCall, ToolReduction};
-use offcut_mcp::OutputSchema;
+use offcut_mcp::{OutputSchema, ReduceError};
 #[expect(deprecated, reason = "clients of older protocols use it")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
-    CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult,
-    DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
-    GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+    CancelledNotificationParam, CompleteRequestParams, CompleteResult, CustomNotification,
+    CustomRequest, CustomResult, DiscoverResult, GetPromptRequestParams, GetPromptResponse,
+    GetSkillRequestParams, GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::from_value;
 
-use crate::reader;
-use crate::result::reduce;
 use crate::schemas::Schemas;
 
 type Request = RequestContext<RoleServer>;
@@ -131,6 +130,10 @@ impl<S> Reduced<S> {
         self.reduction.settings().read_file_tool_name.as_deref()
     }
 
+    fn listed_reader(&self) -> serde_json::Result<Tool> {
+        from_value(offcut_mcp::listed_reader(&self.reduction.read_file_tool()))
+    }
+
     /// Returns true if `tool` is the reader's name.
     fn is_reader(&self, tool: &str) -> bool {
         self.reader() == Some(tool)
@@ -166,6 +169,29 @@ impl<S: ServerHandler> Reduced<S> {
         }
         self.schemas.of(tool).unwrap_or_default()
     }
+}
+
+/// Stores and replaces the parts of `result` over the limit. Within the limit it is unchanged, and so is
+/// a result whose meaning is not certain as JSON.
+async fn reduce(
+    reduction: &ToolReduction,
+    call: &ToolCall,
+    result: CallToolResult,
+    schema: &OutputSchema,
+) -> Result<CallToolResult, ErrorData> {
+    let Ok(spelled) = serde_json::to_string(&result) else {
+        return Ok(result);
+    };
+    match offcut_mcp::reduce(reduction, call, spelled, schema).await {
+        Ok(Some(new)) => serde_json::from_str(&new).map_err(internal),
+        Ok(None) | Err(ReduceError::Ambiguous) => Ok(result),
+        Err(ReduceError::Offload(error)) => Err(internal(error)),
+        Err(error) => Err(internal(error)),
+    }
+}
+
+fn internal(error: impl fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }
 
 fn same_name(reader: &str) -> ErrorData {
@@ -210,9 +236,11 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
         if self.is_reader(&call.name) {
             return match self.service.get_tool(&call.name) {
                 Some(_) => Err(same_name(&call.name)),
-                None => Ok(reader::answer(&session.read_file_tool(), &call)
-                    .await
-                    .into()),
+                None => {
+                    let read = offcut_mcp::read_back(&session.read_file_tool(), &call).await;
+                    let result: CallToolResult = from_value(read).map_err(internal)?;
+                    Ok(result.into())
+                }
             };
         }
         match self.service.call_tool(params, request.clone()).await? {
@@ -240,8 +268,7 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
                 return Err(same_name(reader));
             }
             if page.next_cursor.is_none() {
-                page.tools
-                    .push(reader::listed(&self.reduction.read_file_tool()));
+                page.tools.push(self.listed_reader().map_err(internal)?);
             }
         }
         page.tools = page
@@ -254,7 +281,7 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         match self.service.get_tool(name) {
-            None if self.is_reader(name) => Some(reader::listed(&self.reduction.read_file_tool())),
+            None if self.is_reader(name) => self.listed_reader().ok(),
             tool => tool.map(|tool| self.schemas.listed(tool)),
         }
     }

@@ -28,15 +28,6 @@ impl ArrivingAnswer {
         Ok(all)
     }
 
-    /// Adds a chunk of a streamed answer.
-    pub(super) fn add(
-        &mut self,
-        chunk: &Value,
-        on_text: &(dyn Fn(&str) + Sync),
-    ) -> Result<(), ModelError> {
-        self.take(chunk, "delta", on_text)
-    }
-
     /// Checks that a streamed answer is complete.
     pub(super) fn ended(self) -> Result<Self, ModelError> {
         match self.finish_reason {
@@ -47,7 +38,8 @@ impl ArrivingAnswer {
         }
     }
 
-    fn take(
+    /// Adds a whole answer or a chunk of one, whose message is in `field`.
+    pub(super) fn take(
         &mut self,
         from: &Value,
         field: &str,

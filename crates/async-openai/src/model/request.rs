@@ -1,10 +1,12 @@
 //! Converts the library's messages to chat completions.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use offcut::Part;
 use offcut::format::{LoopFormat, Message, OpenAiChat};
 use serde_json::{Value, json};
 
-use crate::url;
+use crate::text::as_text;
 
 /// Returns the messages of a request.
 pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
@@ -83,9 +85,11 @@ fn parts(content: &[Part]) -> Value {
     }
     let image = |url: String| json!({"type": "image_url", "image_url": {"url": url}});
     let part = |part: &Part| match part {
-        Part::Media { mime, data } if mime.starts_with("image/") => image(url::write(mime, data)),
+        Part::Media { mime, data } if mime.starts_with("image/") => {
+            image(format!("data:{mime};base64,{}", STANDARD.encode(data)))
+        }
         Part::Link { url, .. } => image(url.clone()),
-        other => json!({"type": "text", "text": url::as_text(other.clone())}),
+        other => json!({"type": "text", "text": as_text(other.clone())}),
     };
     content.iter().map(part).collect()
 }
@@ -94,7 +98,7 @@ fn text(content: &[Part]) -> String {
     content
         .iter()
         .cloned()
-        .map(url::as_text)
+        .map(as_text)
         .collect::<Vec<_>>()
         .join("\n")
 }

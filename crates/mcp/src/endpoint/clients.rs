@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use http::HeaderMap;
 
-use super::credentials::Credentials;
-use super::unguessable::random_name;
+use super::credentials::{Credentials, random_name};
 use crate::gateway::{Conversation, McpGateway};
 use crate::locked::locked;
-use crate::remote::session::SESSION;
+use crate::remote::meaning::SESSION;
 
 /// Maximum number of pairs of a session and credentials that are remembered.
 const MAX_CLIENTS: usize = 1024;
@@ -48,6 +47,8 @@ pub(super) struct Current {
     pub(super) conversation: Arc<Conversation>,
     client: Arc<KnownClient>,
     key: Key,
+    /// True if the server has accepted a request with these credentials, or without any, in this session.
+    pub(super) is_known: bool,
 }
 
 impl Clients {
@@ -74,7 +75,8 @@ impl Clients {
             (accepted.get(&key), accepted.renewed(&key))
         };
         // Until the server has accepted a new token, nothing that it bears touches another's calls.
-        let is_apart = !is_opening && (key.session.is_none() || known.is_none());
+        let is_known = known.is_some();
+        let is_apart = !is_opening && (key.session.is_none() || !is_known);
         let client = known.or(renewed);
         let client = client.unwrap_or_else(|| self.new_client(&key.credentials));
         let conversation = if is_apart {
@@ -86,6 +88,7 @@ impl Clients {
             conversation,
             client,
             key,
+            is_known,
         }
     }
 
@@ -111,12 +114,6 @@ impl Clients {
             key.session = session(answer);
         }
         locked(&self.accepted).put(key, current.client.clone(), is_opening);
-    }
-
-    /// Returns true if the server has not accepted a request with these credentials, or without any, in
-    /// this session.
-    pub(super) fn is_unknown(&self, current: &Current) -> bool {
-        locked(&self.accepted).get(&current.key).is_none()
     }
 
     /// Forgets a client whose session the server has ended, or whose credentials it refuses.

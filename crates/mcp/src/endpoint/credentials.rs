@@ -1,10 +1,11 @@
-//! The credentials of a client: everything by which a server may tell one from another.
+//! The credentials of a client: everything by which a server may tell one from another. And names that nobody can guess.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
+use rustls::crypto::ring::default_provider;
 use sha2::{Digest, Sha256};
-
-use super::unguessable::shown;
 
 /// Headers by which no server tells its clients apart, and which may differ in each request.
 const HARMLESS: [&str; 29] = [
@@ -109,6 +110,21 @@ fn has_token(headers: &HeaderMap) -> bool {
     };
     let scheme = only.as_bytes().get(..7);
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+}
+
+/// Number of bytes that make a name: 144 bits.
+const LENGTH: usize = 18;
+
+/// A digest or random bytes as a name.
+fn shown(bytes: &[u8]) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(&bytes[..bytes.len().min(LENGTH)])
+}
+
+/// A new name. `None` if the system gives no random bytes.
+pub(super) fn random_name() -> Option<String> {
+    let mut bytes = [0; LENGTH];
+    default_provider().secure_random.fill(&mut bytes).ok()?;
+    Some(shown(&bytes))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{self, BoxFuture};
 use futures_util::stream;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -17,18 +17,18 @@ use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::headers::{accepts, is_revision};
-use super::reply::{self, Body, BoxError, MessageRoom, REFUSED};
+use super::credentials::random_name;
+use super::reply::{self, Body, BoxError, REFUSED};
 use super::session::{INVALID_REQUEST, Session};
 use super::streams::Reader;
-use super::unguessable::random_name;
 use crate::gateway::message::{Party, error_answer, parse};
 use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
+use crate::http::room::MessageRoom;
 use crate::locked::locked;
 use crate::remote::body::{Kind, kind};
 use crate::remote::meaning::Meaning;
+use crate::remote::meaning::{LAST_EVENT_ID, REVISION_HEADER, SESSION};
 use crate::remote::parameters::Parameters;
-use crate::remote::session::{LAST_EVENT_ID, REVISION_HEADER, SESSION};
 
 /// Maximum number of sessions that are open at once.
 const MAX_SESSIONS: usize = 64;
@@ -160,7 +160,11 @@ impl Hosted {
         session.touch();
         let after = headers.get(LAST_EVENT_ID).map(HeaderValue::to_str);
         let after = after.transpose().unwrap_or(Some(""));
-        let reader = session.listen(after).ok_or_else(|| {
+        let reader = match after {
+            Some(id) => session.streams.resume(id),
+            None => session.streams.listen(),
+        };
+        let reader = reader.ok_or_else(|| {
             let text = "the stream of this Last-Event-ID is not kept any more";
             refusal(StatusCode::BAD_REQUEST, REFUSED, text)
         })?;
@@ -264,6 +268,27 @@ impl Hosted {
     }
 }
 
+/// Returns true if a client takes answers of this type.
+fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let all = headers.get_all(ACCEPT).iter();
+    all.filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|one| one.split(';').next().unwrap_or_default().trim())
+        .any(|one| {
+            let group = kind.split('/').next().unwrap_or_default();
+            one == "*/*" || one.eq_ignore_ascii_case(kind) || one == format!("{group}/*")
+        })
+}
+
+/// Returns true for the name of a revision: a date.
+fn is_revision(name: &[u8]) -> bool {
+    name.len() == 10
+        && name.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
 /// Returns true for a revision with sessions.
 fn has_sessions(revision: &[u8]) -> bool {
     revision < WITHOUT_SESSIONS.as_bytes()
@@ -299,4 +324,30 @@ fn stream_of(reader: Reader) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_answers_are_read_as_lists() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            ACCEPT,
+            "application/json;q=0.9, text/event-stream".parse().unwrap(),
+        );
+        assert!(accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
+        headers.insert(ACCEPT, "text/*".parse().unwrap());
+        assert!(!accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
+        assert!(!accepts(&HeaderMap::new(), "application/json"));
+    }
+
+    #[test]
+    fn a_revision_is_a_date() {
+        assert!(is_revision(b"2025-11-25"));
+        for wrong in ["", "1.0", "2025-11-2x", "2025/11/25", "2025-11-251"] {
+            assert!(!is_revision(wrong.as_bytes()), "{wrong}");
+        }
+    }
 }

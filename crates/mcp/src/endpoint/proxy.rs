@@ -16,10 +16,11 @@ use tokio::time::timeout;
 
 use super::clients::{Clients, Current};
 use super::login::Login;
-use super::reply::{self, Body, BoxError, MessageRoom, NotRead};
+use super::reply::{self, Body, BoxError};
 use crate::gateway::message::{INTERNAL_ERROR, Party, kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall};
 use crate::http::events::{Events, StreamChunk, message, with_message};
+use crate::http::room::{MessageRoom, NotRead};
 use crate::remote::address;
 use crate::remote::body::{self, AnswerMessages, Kind, kind};
 use crate::remote::connection::Connection;
@@ -119,7 +120,7 @@ struct ClientRequest<'p> {
 impl ClientRequest<'_> {
     /// Answers a call of the reader, once the server knows the client.
     async fn read_back(&self, asked: Box<ReaderCall>, call: &[u8]) -> Response<Body> {
-        if self.proxy.clients.is_unknown(&self.current)
+        if !self.current.is_known
             && let Some(refusal) = self.refusal(call).await
         {
             return refusal;

@@ -1,8 +1,5 @@
 //! Bodies, and answers of the endpoint itself.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -10,12 +7,10 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::McpGateway;
-use crate::gateway::message::{Party, error_text};
-use crate::http::room::{PIECE, TakenRoom};
+use crate::gateway::message::error_text;
+use crate::http::room::{NotRead, TakenRoom};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of an answer.
@@ -84,71 +79,6 @@ pub(super) fn not_read(gateway: &McpGateway, problem: &NotRead) -> Response<Body
         NotRead::BrokeOff => empty(StatusCode::BAD_REQUEST),
     }
 }
-
-/// The reason for which a body was not read.
-pub(super) enum NotRead {
-    /// It is over the maximum, or takes more memory than there is room for.
-    TooLong,
-    /// It broke off, or a client's trickles: otherwise, a few clients could hold all connections.
-    BrokeOff,
-}
-
-/// Room for the messages that are held at the same time, so that a few clients can't fill the memory.
-pub(super) struct MessageRoom {
-    /// Maximum length of one message, in bytes.
-    max: usize,
-    all: Arc<Semaphore>,
-}
-
-impl MessageRoom {
-    /// Room for two messages of `max` bytes, and for many short ones.
-    pub(super) fn new(max: usize) -> Self {
-        let pieces = (max / PIECE).saturating_mul(2).saturating_add(256);
-        let all = Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS)));
-        Self { max, all }
-    }
-
-    /// The room for a message without a byte.
-    pub(super) fn begin(&self) -> TakenRoom {
-        TakenRoom::new(self.all.clone())
-    }
-
-    /// Reads a body, which may not trickle if a client sends it. Returns it with the room that it takes.
-    pub(super) async fn read(
-        &self,
-        mut body: Incoming,
-        sender: Party,
-    ) -> Result<(Bytes, TakenRoom), NotRead> {
-        let mut room = self.begin();
-        let (mut frames, mut length) = (Vec::new(), 0);
-        let mut end = Instant::now() + BODY;
-        loop {
-            let next = match sender {
-                Party::Client => timeout_at(end, body.frame()).await,
-                Party::Server => Ok(body.frame().await),
-            };
-            let Some(frame) = next.map_err(|_| NotRead::BrokeOff)? else {
-                break;
-            };
-            let frame = frame.map_err(|_| NotRead::BrokeOff)?;
-            if let Ok(data) = frame.into_data() {
-                length += data.len();
-                // Bytes that arrive at once earn no longer silence later.
-                let earned = Duration::from_secs_f64(data.len() as f64 / LEAST_RATE);
-                end = (end + earned).min(Instant::now() + BODY);
-                frames.push(data);
-            }
-            if length > self.max || !room.grow(length) {
-                return Err(NotRead::TooLong);
-            }
-        }
-        Ok((frames.concat().into(), room))
-    }
-}
-
-/// Time for a body, and the least number of bytes a second above which it may take longer.
-const BODY: Duration = Duration::from_secs(60);
-const LEAST_RATE: f64 = 4096.0;
 
 /// Removes the headers that belong to one connection, and those that the endpoint makes anew.
 pub(super) fn strip(headers: &mut HeaderMap) {

@@ -7,8 +7,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::routes::{Route, Routes, WaitingRequest};
-use super::streams::{OWN, Reader, Streams};
+use super::streams::{Reader, StreamRequest, Streams};
 use crate::gateway::McpGateway;
 use crate::gateway::lines::{Line, Lines};
 use crate::gateway::message::{BYTE_ORDER_MARK, INTERNAL_ERROR, MAX_ID, error_text, on_one_line};
@@ -20,10 +19,8 @@ const PIPE: usize = 64 * 1024;
 
 /// A server over pipes, for one client.
 pub(super) struct Session {
-    streams: Arc<Streams>,
-    routes: Routes,
-    /// `None` once the session has ended.
-    to_server: tokio::sync::Mutex<Option<Pipe>>,
+    pub(super) streams: Arc<Streams>,
+    to_server: tokio::sync::Mutex<Pipe>,
     /// True once the session ends: nobody waits any more until the server reads.
     is_over: watch::Sender<bool>,
     gateway: Arc<McpGateway>,
@@ -57,11 +54,10 @@ impl Session {
         let (to_client, from_server) = duplex(PIPE);
         let session = Arc::new(Self {
             streams: Streams::new(),
-            routes: Routes::default(),
-            to_server: tokio::sync::Mutex::new(Some(Pipe {
+            to_server: tokio::sync::Mutex::new(Pipe {
                 pipe: to_server,
                 is_cut: false,
-            })),
+            }),
             is_over: watch::Sender::new(false),
             gateway,
             used: Mutex::new(Instant::now()),
@@ -74,19 +70,8 @@ impl Session {
         // Longer lines have been refused.
         let mut lines = Lines::new(from_server, usize::MAX);
         while let Ok(Some(Line::Whole(line))) = lines.next().await {
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let is_read = |stream| self.streams.is_read(stream);
-            let Some(Route { stream, is_answer }) = self.routes.of(line, is_read) else {
+            if !line.trim_ascii().is_empty() && !self.streams.pass(line) {
                 self.gateway.note_other(line);
-                continue;
-            };
-            if let Some(stream) = stream {
-                self.streams.put(stream, line);
-                if is_answer {
-                    self.streams.end(stream);
-                }
             }
             self.streams.room().await;
         }
@@ -95,7 +80,7 @@ impl Session {
     /// Ends the session: the server's stdin is closed, and clients get no more.
     pub(super) async fn close(&self) {
         self.is_over.send_replace(true);
-        drop(self.to_server.lock().await.take());
+        _ = self.to_server.lock().await.pipe.shutdown().await;
     }
 
     /// Waits until the session ends.
@@ -106,11 +91,8 @@ impl Session {
     /// Notes that the server has ended, and answers those who wait.
     pub(super) async fn ended(&self) {
         self.close().await;
-        for waiting in self.routes.take_all() {
-            let text = error_text(INTERNAL_ERROR, ENDED, Some(&waiting.id.0));
-            self.streams.put(waiting.stream, text.as_bytes());
-        }
-        self.streams.end_all();
+        self.streams
+            .end_all(|id| error_text(INTERNAL_ERROR, ENDED, Some(id)));
     }
 
     /// Returns true if the server gets no more messages.
@@ -134,10 +116,7 @@ impl Session {
         let mut line: Vec<u8> = on_one_line(message.trim_ascii()).collect();
         line.push(b'\n');
         let written = async {
-            let mut pipe = self.to_server.lock().await;
-            let Some(Pipe { pipe, is_cut }) = pipe.as_mut() else {
-                return false;
-            };
+            let Pipe { pipe, is_cut } = &mut *self.to_server.lock().await;
             // A message that broke off is not JSON, and must not run into the next.
             if std::mem::replace(is_cut, true) && pipe.write_all(b"\n").await.is_err() {
                 return false;
@@ -165,27 +144,16 @@ impl Session {
         may_resume: bool,
     ) -> Result<Reader, NotAsked> {
         let id = meaning.request().filter(|(id, _)| id.len() <= MAX_ID);
-        let id = id.cloned().ok_or(NO_NEW_REQUEST)?;
-        let stream = self.streams.open(may_resume).ok_or(NO_SERVER)?;
-        let reader = self.streams.read(stream).ok_or(NO_SERVER)?;
-        let token = meaning.token.clone();
-        let added = self.routes.add(WaitingRequest { stream, id, token });
-        if let Some(over) = added.unwrap_or(Some(stream)) {
-            self.streams.end(over);
-        }
-        added.map_err(|()| NO_NEW_REQUEST)?;
+        let request = StreamRequest {
+            id: id.cloned().ok_or(NO_NEW_REQUEST)?,
+            token: meaning.token.clone(),
+        };
+        let reader = self.streams.open(request, may_resume);
+        let reader = reader.ok_or(NO_NEW_REQUEST)?;
         if self.tell(message).await {
             Ok(reader)
         } else {
             Err(NO_SERVER)
-        }
-    }
-
-    /// Reads the server's own stream, or one that has broken off.
-    pub(super) fn listen(&self, after: Option<&str>) -> Option<Reader> {
-        match after {
-            Some(id) => self.streams.resume(id),
-            None => self.streams.read(OWN),
         }
     }
 }

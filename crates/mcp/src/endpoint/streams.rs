@@ -1,12 +1,14 @@
-//! The streams of events of one session: messages of the server, kept until a client has read them.
+//! The streams of events of one session: messages of the server, each in the stream of the request to which it belongs,
+//! kept until a client has read them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use offcut::json::View;
 use tokio::sync::Notify;
 
-use crate::gateway::message::on_one_line;
+use crate::gateway::message::{Message, is_message, key, on_one_line, parse_or_outline};
 use crate::locked::locked;
 
 /// The stream of messages that belong to no request.
@@ -16,6 +18,8 @@ pub(super) const OWN: u64 = 0;
 const MAX_HELD: usize = 4 << 20;
 /// Number of streams that are kept after their end.
 const MAX_ENDED: usize = 64;
+/// Maximum number of requests that wait. Servers do not answer those that were cancelled.
+const MAX_WAITING: usize = 1024;
 
 /// All streams of a session.
 #[derive(Debug, Default)]
@@ -29,8 +33,8 @@ pub(super) struct Streams {
 struct State {
     /// The server's own, and those of answers, in the order in which they were opened.
     streams: BTreeMap<u64, Stream>,
-    /// Number of the next stream.
-    next: u64,
+    /// Number of the newest stream.
+    newest: u64,
     /// Number of streams that have ended.
     ended: u64,
     /// Number of bytes of all events.
@@ -38,9 +42,20 @@ struct State {
     is_over: bool,
 }
 
+/// A request to the server.
+#[derive(Clone, Debug)]
+pub(super) struct StreamRequest {
+    /// Its id as the client wrote it, and as a key.
+    pub(super) id: (String, String),
+    /// Its progress token as a key.
+    pub(super) token: Option<String>,
+}
+
 /// The events of one answer, or those of the server's own.
 #[derive(Debug, Default)]
 struct Stream {
+    /// The request that is answered, and waits until the stream ends. `None` in the server's own.
+    request: Option<StreamRequest>,
     /// The newest events, as they are sent.
     events: VecDeque<Bytes>,
     /// Number of the next event.
@@ -65,62 +80,89 @@ impl Streams {
     /// The server's own stream, and none for an answer.
     pub(super) fn new() -> Arc<Self> {
         let streams = Self::default();
-        streams.open(false);
+        let own = Stream::default();
+        locked(&streams.state).streams.insert(OWN, own);
         Arc::new(streams)
     }
 
-    /// Opens a stream for an answer. One that `may_resume` begins with an event without a message,
-    /// after which a client can take it up again. `None` once the session is over.
-    pub(super) fn open(&self, may_resume: bool) -> Option<u64> {
+    /// Opens the stream of a request's answer. One that `may_resume` begins with an event without a message,
+    /// after which a client can take it up again. `None` if another request with the same id still waits. If too many
+    /// wait, the oldest is forgotten.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        request: StreamRequest,
+        may_resume: bool,
+    ) -> Option<Reader> {
         let mut state = locked(&self.state);
-        if state.is_over {
+        if state.waiting(|one| one.id.1 == request.id.1).is_some() {
             return None;
         }
-        let nth = state.next;
-        state.next += 1;
-        state.streams.insert(nth, Stream::default());
+        state.newest += 1;
+        let nth = state.newest;
+        let stream = Stream {
+            request: Some(request),
+            ended: state.is_over.then_some(0),
+            ..Stream::default()
+        };
+        state.streams.insert(nth, stream);
         if may_resume {
             state.put(nth, b"");
         }
-        Some(nth)
-    }
-
-    /// Adds a message to a stream.
-    pub(super) fn put(&self, nth: u64, message: &[u8]) {
-        locked(&self.state).put(nth, message);
-        self.changed.notify_waiters();
-    }
-
-    /// Ends a stream: its reader has the answer.
-    pub(super) fn end(&self, nth: u64) {
-        let mut state = locked(&self.state);
-        state.ended += 1;
-        let ended = state.ended;
-        if let Some(stream) = state.streams.get_mut(&nth) {
-            stream.ended.get_or_insert(ended);
+        if state.open().count() > MAX_WAITING
+            && let Some(oldest) = state.waiting(|_| true)
+        {
+            state.end(oldest);
         }
-        state.forget();
+        self.reader(&mut state, nth, 0)
+    }
+
+    /// Adds a line of the server to the stream that it belongs to, and drops an answer for which nobody waits. Returns
+    /// false if it is not a message.
+    pub(super) fn pass(&self, line: &[u8]) -> bool {
+        let Some(json) = parse_or_outline(line).filter(is_message) else {
+            return false;
+        };
+        let mut state = locked(&self.state);
+        let (stream, is_answer) = match Message::read(&json) {
+            Message::Response { id, .. } => {
+                let key = key(id);
+                (state.waiting(|one| one.id.1 == key), true)
+            }
+            Message::Notification {
+                method: "notifications/progress",
+                params: Some(params),
+            } => {
+                let token = params.get("progressToken").map(key);
+                let waiting = state.waiting(|one| token.is_some() && one.token == token);
+                (waiting.or_else(|| Some(state.any())), false)
+            }
+            _ => (Some(state.any()), false),
+        };
+        if let Some(stream) = stream {
+            state.put(stream, line);
+            if is_answer {
+                state.end(stream);
+            }
+        }
         drop(state);
         self.changed.notify_waiters();
+        true
     }
 
-    /// Ends all streams.
-    pub(super) fn end_all(&self) {
+    /// Ends all streams, those of requests that wait with what `error` makes of their ids.
+    pub(super) fn end_all(&self, error: impl Fn(&str) -> String) {
         let mut state = locked(&self.state);
         state.is_over = true;
+        let id = |(nth, one): (u64, &StreamRequest)| (nth, one.id.0.clone());
+        let waiting: Vec<(u64, String)> = state.open().map(id).collect();
+        for (nth, id) in waiting {
+            state.put(nth, error(&id).as_bytes());
+        }
         for stream in state.streams.values_mut() {
             stream.ended.get_or_insert(0);
         }
         drop(state);
         self.changed.notify_waiters();
-    }
-
-    /// Returns true if somebody reads a stream.
-    pub(super) fn is_read(&self, nth: u64) -> bool {
-        locked(&self.state)
-            .streams
-            .get(&nth)
-            .is_some_and(|stream| stream.is_read)
     }
 
     /// Returns true if somebody reads one of the streams.
@@ -146,12 +188,11 @@ impl Streams {
         }
     }
 
-    /// Reads a stream from its first event that nobody has read.
-    pub(super) fn read(self: &Arc<Self>, nth: u64) -> Option<Reader> {
+    /// Reads the server's own stream from its first event that nobody has read.
+    pub(super) fn listen(self: &Arc<Self>) -> Option<Reader> {
         let mut state = locked(&self.state);
-        let stream = state.streams.get_mut(&nth)?;
-        let at = stream.unread;
-        Some(self.reader(nth, stream, at))
+        let at = state.streams.get(&OWN)?.unread;
+        self.reader(&mut state, OWN, at)
     }
 
     /// Takes up a stream after the event with this id. `None` if it is not known any more.
@@ -159,28 +200,62 @@ impl Streams {
         let (nth, number) = id.split_once('-')?;
         let (nth, number): (u64, u64) = (nth.parse().ok()?, number.parse().ok()?);
         let mut state = locked(&self.state);
-        let stream = state.streams.get_mut(&nth)?;
+        let stream = state.streams.get(&nth)?;
         let at = number.checked_add(1)?;
-        (stream.first()..=stream.next)
-            .contains(&at)
-            .then(|| self.reader(nth, stream, at))
+        let is_kept = (stream.first()..=stream.next).contains(&at);
+        is_kept.then(|| self.reader(&mut state, nth, at))?
     }
 
-    fn reader(self: &Arc<Self>, nth: u64, stream: &mut Stream, at: u64) -> Reader {
+    fn reader(self: &Arc<Self>, state: &mut State, nth: u64, at: u64) -> Option<Reader> {
+        let stream = state.streams.get_mut(&nth)?;
         stream.reader += 1;
         stream.is_read = true;
         // The one before has to see that it does not count any more.
         self.changed.notify_waiters();
-        Reader {
+        Some(Reader {
             streams: self.clone(),
             nth,
             turn: stream.reader,
             at,
-        }
+        })
     }
 }
 
 impl State {
+    /// The streams of requests that wait, the oldest first.
+    fn open(&self) -> impl Iterator<Item = (u64, &StreamRequest)> {
+        let open = self.streams.iter().filter(|(_, one)| one.ended.is_none());
+        open.filter_map(|(nth, one)| Some((*nth, one.request.as_ref()?)))
+    }
+
+    /// The stream of the oldest request that waits and `is_meant`.
+    fn waiting(&self, is_meant: impl Fn(&StreamRequest) -> bool) -> Option<u64> {
+        self.open()
+            .find_map(|(nth, one)| is_meant(one).then_some(nth))
+    }
+
+    /// The stream for a message that names no request: that of the only request there is, else the server's
+    /// own, else that of the newest request.
+    fn any(&self) -> u64 {
+        let is_read = |nth: &u64| self.streams.get(nth).is_some_and(|one| one.is_read);
+        let open: Vec<u64> = self.open().map(|(nth, _)| nth).filter(is_read).collect();
+        match open[..] {
+            [only] => only,
+            _ if is_read(&OWN) => OWN,
+            _ => open.last().copied().unwrap_or(OWN),
+        }
+    }
+
+    /// Ends a stream: its reader has the answer.
+    fn end(&mut self, nth: u64) {
+        self.ended += 1;
+        if let Some(stream) = self.streams.get_mut(&nth) {
+            stream.ended.get_or_insert(self.ended);
+        }
+        self.forget();
+    }
+
+    /// Adds a message to a stream.
     fn put(&mut self, nth: u64, message: &[u8]) {
         let Some(stream) = self
             .streams
@@ -287,39 +362,126 @@ mod tests {
 
     use super::*;
 
+    fn request(key: &str) -> StreamRequest {
+        StreamRequest {
+            id: ("\"mine\"".to_owned(), key.to_owned()),
+            token: Some(format!("\"t{key}")),
+        }
+    }
+
+    /// The stream that has got a message, and true if that is its last.
+    fn way(streams: &Streams, message: &str) -> (Option<u64>, bool) {
+        let ends = || {
+            let state = locked(&streams.state);
+            let all = state.streams.iter();
+            all.map(|(nth, one)| (*nth, one.next, one.ended.is_some()))
+                .collect::<Vec<_>>()
+        };
+        let before = ends();
+        assert!(streams.pass(message.as_bytes()), "a message");
+        let changed = ends().into_iter().find(|one| !before.contains(one));
+        (
+            changed.map(|(nth, ..)| nth),
+            changed.is_some_and(|(.., has_ended)| has_ended),
+        )
+    }
+
+    #[test]
+    fn messages_find_their_streams() {
+        let streams = Streams::new();
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message"}"#;
+        assert_eq!(way(&streams, log), (Some(OWN), false));
+        let one = streams.open(request("1"), false).unwrap();
+        assert!(streams.open(request("1"), false).is_none());
+        let own = streams.listen().unwrap();
+        assert_eq!(way(&streams, log), (Some(1), false));
+        drop(one);
+        assert_eq!(way(&streams, log), (Some(OWN), false));
+        let _two = streams.open(request("2"), false).unwrap();
+        let one = streams.resume("1-0").unwrap();
+        assert_eq!(way(&streams, log), (Some(OWN), false));
+        drop(own);
+        let odd = r#"{"jsonrpc":"2.0","method":"x","method":"y"}"#;
+        assert_eq!(way(&streams, odd), (Some(2), false));
+        assert!(!streams.pass(b"[INFO] nonsense"));
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t1"}}"#;
+        let _own = streams.listen().unwrap();
+        assert_eq!(way(&streams, progress), (Some(1), false));
+        let other = progress.replace("t1", "t3");
+        assert_eq!(way(&streams, &other), (Some(OWN), false));
+        drop(one);
+        let answer = r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#;
+        assert_eq!(way(&streams, answer), (Some(1), true));
+        assert_eq!(way(&streams, answer), (None, false));
+    }
+
+    #[test]
+    fn requests_that_are_never_answered_are_forgotten() {
+        let streams = Streams::new();
+        for nth in 1..=1026 {
+            drop(streams.open(request(&nth.to_string()), false).unwrap());
+        }
+        let waiting: Vec<u64> = locked(&streams.state).open().map(|(nth, _)| nth).collect();
+        assert_eq!((waiting.len(), waiting[0]), (1024, 3));
+        streams.end_all(|id| format!("{{\"id\":{id}}}"));
+        let mut last = streams.resume("1026-0").unwrap();
+        assert!(last.next().now_or_never().unwrap().is_none(), "{waiting:?}");
+    }
+
+    #[test]
+    fn a_message_of_too_many_values_finds_its_stream_too() {
+        let streams = Streams::new();
+        let _read = ["1", "2"].map(|key| streams.open(request(key), false));
+        let _own = streams.listen();
+        let values = "1,".repeat(1 << 20);
+        let dense = |before: &str, after: &str| {
+            let message = format!(r#"{{"jsonrpc":"2.0",{before}{{"a":[{values}1]}}{after}}}"#);
+            way(&streams, &message)
+        };
+        assert_eq!(dense(r#""method":"x","params":"#, ""), (Some(OWN), false));
+        assert_eq!(dense(r#""id":2,"result":"#, ""), (Some(2), true));
+        assert_eq!(dense(r#""result":"#, r#","id":1"#), (Some(1), true));
+    }
+
     #[test]
     fn a_stream_that_has_just_ended_can_be_resumed() {
         let streams = Streams::new();
-        let long = streams.open(true).unwrap();
-        for _ in 0..MAX_ENDED {
-            let nth = streams.open(false).unwrap();
-            streams.end(nth);
+        let mut reader = streams.open(request("1"), true).unwrap();
+        let answer = |key: u64| format!(r#"{{"jsonrpc":"2.0","id":{key},"result":{{}}}}"#);
+        for nth in 2..2 + MAX_ENDED as u64 {
+            let mut reader = streams.open(request(&nth.to_string()), false).unwrap();
+            assert!(streams.pass(answer(nth).as_bytes()));
+            while reader.next().now_or_never().flatten().is_some() {}
         }
-        streams.put(long, b"{}");
-        let mut reader = streams.read(long).unwrap();
-        while reader.next().now_or_never().is_some() {}
+        assert!(streams.pass(br#"{"jsonrpc":"2.0","method":"x"}"#));
+        while reader.next().now_or_never().flatten().is_some() {}
         drop(reader);
-        streams.end(long);
-        assert!(streams.resume(&format!("{long}-0")).is_some());
+        assert!(streams.pass(answer(1).as_bytes()));
+        assert!(streams.resume("1-0").is_some());
     }
 
     #[test]
     fn a_session_holds_little_that_its_client_has_not_read() {
-        let message = [b"{", &*vec![b' '; 3 << 20], b"}"].concat();
+        let message = [
+            &br#"{"jsonrpc":"2.0","method":"x","params":{"#[..],
+            &vec![b' '; 3 << 20],
+            b"}}",
+        ]
+        .concat();
         let streams = Streams::new();
         let held = || locked(&streams.state).held;
-        let mut reader = streams.read(OWN).unwrap();
+        let mut reader = streams.listen().unwrap();
         assert!(reader.next().now_or_never().is_none(), "nothing is there");
         // As the owner does: it takes the server's next message once there is room.
         while streams.room().now_or_never().is_some() {
-            streams.put(OWN, &message);
+            assert!(streams.pass(&message));
         }
         assert!(held() > MAX_HELD && held() < MAX_HELD + message.len() + 100);
         // It goes on once its client reads.
         while reader.next().now_or_never().is_some() {}
         assert!(streams.room().now_or_never().is_some());
         while streams.room().now_or_never().is_some() {
-            streams.put(OWN, &message);
+            assert!(streams.pass(&message));
         }
         // Events that nobody reads are dropped.
         drop(reader);

@@ -4,21 +4,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use offcut::json::{JsonText, Node, View};
-use offcut::{ErrorChain, ToolCall};
+use offcut::{ErrorChain, ToolCall, ToolReduction};
 use serde_json::json;
 
-use super::asked::{ReaderCall, listed};
-use super::known::{KnownServer, reader};
+use super::known::{KnownServer, Page, reader};
 use super::message::{
     INTERNAL_ERROR, MAX_ID, Message, Party, REVISION, error_text, kept, key, may_be_dense, outline,
     own_id, parse, task,
 };
 use super::settings::McpGateway;
-use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
-use crate::error::ReduceError;
 use crate::locked::locked;
-use crate::result::reduce_and_report;
+use crate::reader::{listed_reader, read_back};
+use crate::result::{ReduceError, reduce_and_report};
 
 /// The messages that one client and one server exchange.
 ///
@@ -47,6 +45,31 @@ pub enum FromClient {
     Answer(Box<ReaderCall>),
     /// It is dropped.
     Drop,
+}
+
+/// A call of the reader.
+#[derive(Debug)]
+pub struct ReaderCall {
+    /// The request's id as JSON, and as a key.
+    id: String,
+    key: String,
+    call: ToolCall,
+    /// True if the request names a revision without sessions.
+    is_without_session: bool,
+    reduction: ToolReduction,
+}
+
+impl ReaderCall {
+    /// The answer, a whole message.
+    async fn answer(&self) -> String {
+        let mut result = read_back(&self.reduction.read_file_tool(), &self.call).await;
+        // Results of revisions without sessions must have it.
+        if self.is_without_session {
+            result["resultType"] = "complete".into();
+        }
+        let id = &self.id;
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    }
 }
 
 /// The destination of a server's message.
@@ -169,11 +192,8 @@ impl Conversation {
         };
         let given = meta.and_then(|meta| meta.get("claudecode/toolUseId")?.as_str());
         let given = given.filter(|given| given.len() <= MAX_ID);
-        let own = || {
-            id.as_str()
-                .map_or_else(|| id.json().to_string(), str::to_owned)
-        };
-        let id_of_call = given.map_or_else(own, str::to_owned);
+        let id_of_call = given.or_else(|| id.as_str());
+        let id_of_call = id_of_call.map_or_else(|| id.json().to_string(), str::to_owned);
         let call = |arguments: Option<Node<'_>>| {
             let arguments = arguments.map_or_else(|| "{}".to_owned(), |all| all.json().to_string());
             ToolCall::new(id_of_call, name, arguments)
@@ -311,15 +331,16 @@ impl Conversation {
             Party::Server => "the server",
         });
         let json = outline(message)?;
-        let [id, method] = Node::root(&json).pick(["id", "method"]);
-        let id = id?;
-        let waits = match (sender, method) {
-            (Party::Client, Some(_)) => Party::Client,
-            (Party::Client, None) | (Party::Server, Some(_)) => Party::Server,
-            (Party::Server, None) => match locked(&self.requests).answered(&key(id))? {
-                Waiting::OwnList(_) => return None,
-                _ => Party::Client,
-            },
+        let (waits, id) = match (Message::read(&json), sender) {
+            (Message::Request { id, .. }, sender) => (sender, id),
+            (Message::Response { id, .. }, Party::Client) => (Party::Server, id),
+            (Message::Response { id, .. }, Party::Server) => {
+                match locked(&self.requests).answered(&key(id))? {
+                    Waiting::OwnList(_) => return None,
+                    _ => (Party::Client, id),
+                }
+            }
+            _ => return None,
         };
         let problem = format!("the message is {}", self.gateway.too_long());
         let id = id.json().to_string();
@@ -337,7 +358,7 @@ impl Conversation {
         server.learn(&page, &self.gateway);
         let is_last = page.next().is_none();
         let reader = server.reader_for_page(is_first, is_last);
-        let reader = reader.map(|reduction| listed(&reduction.read_file_tool()));
+        let reader = reader.map(|reduction| listed_reader(&reduction.read_file_tool()));
         Some(page.shown(&self.gateway.dropped, reader.as_ref()))
     }
 

@@ -1,14 +1,14 @@
 //! The server as far as it is known: its tools, its tasks, and the reader's name among its tools.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use offcut::json::View;
+use offcut::json::{Edit, JsonText, ListItem, New, Node, Step, View, put_into_text};
 use offcut::{ToolCall, ToolReduction};
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::message::MAX_ID;
 use super::settings::McpGateway;
-use super::tools::Page;
 use crate::schema::OutputSchema;
 
 /// The reader's name where the server has a tool of the name that was set.
@@ -115,21 +115,16 @@ impl KnownServer {
             };
             self.tools.insert(name.to_owned(), (room, schema));
         }
-        let taken = self
-            .reduction
-            .as_ref()
-            .and_then(reader)
-            .filter(|name| self.tools.contains_key(*name) || page.has(name));
+        let taken = self.reduction.as_ref().and_then(reader);
+        let taken = taken.filter(|name| self.tools.contains_key(*name) || page.has(name));
         let Some(taken) = taken.map(str::to_owned) else {
             return;
         };
-        let names = (1..100).map(|nth| match nth {
+        let mut names = (1..100).map(|nth| match nth {
             1 => OTHER_NAME.to_owned(),
             _ => format!("{OTHER_NAME}_{nth}"),
         });
-        let free = names
-            .into_iter()
-            .find(|name| !self.tools.contains_key(name));
+        let free = names.find(|name| !self.tools.contains_key(name));
         let reduction = self.reduction.as_ref().zip(free);
         self.reduction =
             reduction.and_then(|(reduction, name)| reduction.with_reader(Some(&name)).ok());
@@ -147,4 +142,60 @@ impl KnownServer {
 /// The name of a reduction's reader.
 pub(super) fn reader(reduction: &ToolReduction) -> Option<&str> {
     reduction.settings().read_file_tool_name.as_deref()
+}
+
+/// The result of `tools/list`.
+#[derive(Debug)]
+pub(super) struct Page(JsonText);
+
+impl Page {
+    /// `None` if it is not one.
+    pub(super) fn new(result: JsonText) -> Option<Self> {
+        let is_page = Node::root(&result).get("tools").is_some_and(View::is_array);
+        is_page.then_some(Self(result))
+    }
+
+    /// Returns true if a tool of this name is on it.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tools().any(|tool| tool.text("name") == name)
+    }
+
+    pub(super) fn tools(&self) -> impl Iterator<Item = Node<'_>> {
+        let tools = Node::root(&self.0).get("tools");
+        tools.into_iter().flat_map(Node::items)
+    }
+
+    /// The cursor of the next page; `None` on the last.
+    pub(super) fn next(&self) -> Option<String> {
+        let cursor = Node::root(&self.0).text("nextCursor");
+        (!cursor.is_empty()).then(|| cursor.to_owned())
+    }
+
+    /// The page without the schemas of tools in `dropped`, and with the `reader` if one is given.
+    pub(super) fn shown(mut self, dropped: &HashSet<String>, reader: Option<&Value>) -> String {
+        put_into_text(&mut self.0, |root| {
+            let tools = root.get("tools").into_iter().flat_map(Node::items);
+            let hidden = tools.enumerate().flat_map(|(nth, tool)| {
+                let schemas = tool.fields().filter(|(name, _)| *name == "outputSchema");
+                let count = schemas
+                    .filter(|_| dropped.contains(tool.text("name")))
+                    .count();
+                // Of two, each removal takes the last.
+                (0..count).map(move |_| {
+                    Edit::remove(vec![Step::Field("tools"), Step::Item(nth)], "outputSchema")
+                })
+            });
+            Some(hidden.collect())
+        });
+        if let Some(reader) = reader {
+            put_into_text(&mut self.0, |root| {
+                let tools = root.get("tools")?;
+                let kept = tools.items().map(|tool| ListItem::Kept(tool.json()));
+                let reader = ListItem::New(reader.clone(), Vec::new());
+                let list = New::List(kept.chain([reader]).collect());
+                Some(vec![Edit::set(Vec::new(), "tools", list)])
+            });
+        }
+        self.0.into_string()
+    }
 }

@@ -116,8 +116,13 @@ pub(crate) fn on_one_line(message: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// The fields of a message that is not read, without the long one: those before it and after it.
-/// `None` if it is not one.
+/// A message as JSON; its outline if it may have more values than are read. `None` if it is neither.
+#[cfg(feature = "http")]
+pub(crate) fn parse_or_outline(message: &[u8]) -> Option<JsonText> {
+    parse(message).or_else(|| outline(message).filter(|_| may_be_dense(message)))
+}
+
+/// A message that is not read, with null in place of its long field. `None` if it is not one.
 pub(crate) fn outline(message: &[u8]) -> Option<JsonText> {
     let message = message.trim_ascii().strip_prefix(b"{")?;
     let message = message.strip_suffix(b"}").unwrap_or(message);
@@ -126,13 +131,14 @@ pub(crate) fn outline(message: &[u8]) -> Option<JsonText> {
         &message[..length.min(END)],
         &message[length.saturating_sub(END)..],
     );
-    let is_long = |name: &&str| memchr::memmem::find(beginning, name.as_bytes());
     let names = ["\"params\"", "\"result\"", "\"error\""];
-    let long = names.iter().filter_map(is_long).min()?;
+    let found = |name| Some((memchr::memmem::find(beginning, str::as_bytes(name))?, name));
+    let (long, name) = names.into_iter().filter_map(found).min()?;
     let after = end.iter().rposition(|byte| matches!(byte, b'}' | b']'));
     let after = after.map_or(&b""[..], |at| &end[at + 1..]);
     let before = str::from_utf8(&beginning[..long]).ok()?;
-    let fields = [before, str::from_utf8(after).ok()?].map(|part| part.trim_matches([',', ' ']));
+    let fields = [before, &format!("{name}:null"), str::from_utf8(after).ok()?];
+    let fields = fields.map(|part| part.trim_matches([',', ' ']));
     let fields: Vec<&str> = fields.into_iter().filter(|part| !part.is_empty()).collect();
     JsonText::parse(format!("{{{}}}", fields.join(","))).ok()
 }

@@ -51,13 +51,16 @@ pub(crate) async fn run_for(
     server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
 ) -> io::Result<()> {
     let to_client = Mutex::new(BufWriter::with_capacity(BATCH, client.1));
-    let end = ClientEnd::default();
+    let end = ClientEnd {
+        last_answers,
+        is_client_over: AtomicBool::new(false),
+        answered: Notify::new(),
+    };
     let (own, requests) = mpsc::unbounded_channel();
     let (asked, to_answer) = mpsc::unbounded_channel();
     let passed_up = async {
-        let ends = (&end, last_answers);
         // The last messages of a server that no longer reads still pass.
-        _ = pass_up(conversation, client.0, server.1, asked, requests, ends).await;
+        _ = pass_up(conversation, client.0, server.1, asked, requests, &end).await;
         end.is_client_over.store(true, Ordering::Relaxed);
         Ok(())
     };
@@ -84,8 +87,10 @@ pub(crate) async fn run_for(
 type Answer<'c> = BoxFuture<'c, Option<String>>;
 
 /// The end of the client's messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ClientEnd {
+    /// Time for which the server's end stays open then.
+    last_answers: Duration,
     is_client_over: AtomicBool,
     /// Wakes the one who waits for the server's last answers.
     answered: Notify,
@@ -102,7 +107,7 @@ async fn pass_up<'c>(
     server: impl AsyncWrite + Unpin,
     to_answer: mpsc::UnboundedSender<Answer<'c>>,
     mut requests: mpsc::UnboundedReceiver<String>,
-    (end, last_answers): (&ClientEnd, Duration),
+    end: &ClientEnd,
 ) -> io::Result<()> {
     let mut lines = Lines::new(client, conversation.gateway.max_message);
     let mut server = BufWriter::with_capacity(BATCH, server);
@@ -126,7 +131,7 @@ async fn pass_up<'c>(
         };
         // A client whose end can't be read has gone.
         let Ok(Some(line)) = line else {
-            until = Some(Instant::now() + last_answers);
+            until = Some(Instant::now() + end.last_answers);
             end.is_client_over.store(true, Ordering::Relaxed);
             continue;
         };

@@ -1,10 +1,9 @@
 //! Connections to servers, which are kept.
 
+use std::collections::HashMap;
 use std::error::Error;
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,16 +12,16 @@ use http::request::Parts;
 use http::{Extensions, Request, Response, Uri};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower_service::Service;
+
+use crate::locked::locked;
 
 /// The most headers of a request, and of a reply.
 pub const MAX_HEADERS: usize = 256;
@@ -36,6 +35,7 @@ pub struct HttpClient<B> {
     kept: legacy::Client<HttpsConnector<Connector>, B>,
     /// Opens a connection for each request.
     fresh: legacy::Client<HttpsConnector<Connector>, B>,
+    opened: Opened,
 }
 
 impl<B> HttpClient<B>
@@ -48,6 +48,7 @@ where
     ///
     /// The certificates that the system trusts can't be used.
     pub fn new(connect: Duration, idle: Duration) -> Result<Self, rustls::Error> {
+        let opened = Opened::default();
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -56,7 +57,7 @@ where
             .with_tls_config(tls()?)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(Connector(tcp));
+            .wrap_connector(Connector(tcp, opened.clone()));
         let keeping = |connections| {
             legacy::Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
@@ -69,6 +70,7 @@ where
         Ok(Self {
             kept: keeping(usize::MAX),
             fresh: keeping(0),
+            opened,
         })
     }
 
@@ -78,10 +80,10 @@ where
     ///
     /// The server can't be reached, or the connection broke before the reply began.
     pub async fn pass(&self, request: Request<B>) -> Result<Response<Incoming>, legacy::Error> {
-        self.kept.request(request).await.inspect(remember)
+        self.kept.request(request).await
     }
 
-    /// Sends a request with a `body` at hand. If a connection that was used before breaks at once, before the reply
+    /// Sends a request with a `body` at hand. If a connection that was kept breaks at once, before the reply
     /// begins, the server has most likely closed it as idle, so the request is sent once more, on a new one.
     ///
     /// # Errors
@@ -95,11 +97,24 @@ where
         let begun = Instant::now();
         let request = Request::from_parts(parts.clone(), body());
         match self.kept.request(request).await {
-            Err(error) if was_used(&error) && begun.elapsed() < AT_ONCE => {
+            Err(error) if self.was_kept(&error, begun) && begun.elapsed() < AT_ONCE => {
                 self.fresh.request(Request::from_parts(parts, body())).await
             }
-            sent => sent.inspect(remember),
+            sent => sent,
         }
+    }
+
+    /// Returns true if the connection of `error` was open before the request was `begun`.
+    fn was_kept(&self, error: &legacy::Error, begun: Instant) -> bool {
+        let mut of = Extensions::new();
+        if let Some(connection) = error.connect_info() {
+            connection.get_extras(&mut of);
+        }
+        let opened = locked(&self.opened);
+        let opened = of
+            .get()
+            .and_then(|info: &HttpInfo| opened.get(&info.local_addr()));
+        opened.is_some_and(|opened| *opened < begun)
     }
 }
 
@@ -117,91 +132,30 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
     Ok(TLS.get_or_init(|| tls).clone())
 }
 
-/// Notes that a server has answered on the connection of `reply`.
-fn remember(reply: &Response<Incoming>) {
-    if let Some(Used(used)) = reply.extensions().get() {
-        used.store(true, Ordering::Relaxed);
-    }
-}
+/// The times at which connections were opened, by their addresses on this machine. One that is used again has the
+/// newer time.
+type Opened = Arc<Mutex<HashMap<SocketAddr, Instant>>>;
 
-/// Returns true if a server had answered before on the connection of `error`.
-fn was_used(error: &legacy::Error) -> bool {
-    let mut of = Extensions::new();
-    if let Some(connection) = error.connect_info() {
-        connection.get_extras(&mut of);
-    }
-    of.get()
-        .is_some_and(|Used(used)| used.load(Ordering::Relaxed))
-}
-
-/// The mark of a connection on which a server has answered, which its replies and its errors bring along.
-#[derive(Clone, Debug, Default)]
-struct Used(Arc<AtomicBool>);
-
-/// Opens connections that tell whether they were used. Their addresses would not: a port is used again.
+/// Opens connections, and notes when.
 #[derive(Clone, Debug)]
-struct Connector(HttpConnector);
+struct Connector(HttpConnector, Opened);
 
 impl Service<Uri> for Connector {
-    type Response = Stream;
+    type Response = <HttpConnector as Service<Uri>>::Response;
     type Error = <HttpConnector as Service<Uri>>::Error;
-    type Future = BoxFuture<'static, Result<Stream, Self::Error>>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.0.poll_ready(context)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let stream = |tcp| Stream(tcp, Used::default());
-        self.0.call(uri).map_ok(stream).boxed()
-    }
-}
-
-/// A connection to a server.
-struct Stream(TokioIo<TcpStream>, Used);
-
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        self.0.connected().extra(self.1.clone())
-    }
-}
-
-impl Read for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, slices)
+        let opened = self.1.clone();
+        let note = move |stream: &Self::Response| {
+            if let Ok(address) = stream.inner().local_addr() {
+                locked(&opened).insert(address, Instant::now());
+            }
+        };
+        self.0.call(uri).inspect_ok(note).boxed()
     }
 }

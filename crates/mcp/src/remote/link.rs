@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use offcut::json::View;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::sync::{Notify, watch};
@@ -13,11 +13,10 @@ use tokio::sync::{Notify, watch};
 use super::address::shown;
 use super::connection::Connection;
 use super::failure::RequestFailure;
-use super::meaning::Meaning;
+use super::meaning::{Meaning, REVISION_HEADER, SESSION};
 use super::parameters::Parameters;
-use super::session::{SESSION, Session};
 use crate::gateway::McpGateway;
-use crate::gateway::message::{Message, key, may_be_dense, parse};
+use crate::gateway::message::{Message, key, parse_or_outline};
 use crate::locked::locked;
 
 /// The state that all exchanges of one client with one server share.
@@ -38,6 +37,57 @@ pub(super) struct Link {
     pub(super) last_said: watch::Sender<bool>,
 }
 
+/// The agreement of client and server.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    /// The id that the server has given. `None` without sessions.
+    pub(super) id: Option<HeaderValue>,
+    /// The revision that the answer to `initialize` named, or the last request.
+    pub(super) revision: Option<String>,
+    /// Number of sessions that have been started.
+    pub(super) nth: u64,
+    /// True once the server has accepted a message in this session.
+    pub(super) has_worked: bool,
+    /// The client's `initialize`, and its word that it is done, for a new session.
+    pub(super) opening: Option<Bytes>,
+    pub(super) opened: Option<Bytes>,
+}
+
+impl Session {
+    /// The headers of a request with this message.
+    pub(super) fn headers(&self, meaning: &Meaning) -> HeaderMap {
+        let revision = meaning.revision.as_ref().or(self.revision.as_ref());
+        let mut headers = meaning.headers(revision.map(String::as_str));
+        let is_opening = meaning.is("initialize");
+        if let Some(revision) = revision.filter(|_| !is_opening)
+            && let Ok(revision) = HeaderValue::from_str(revision)
+        {
+            headers.insert(REVISION_HEADER, revision);
+        }
+        // A revision that each request names has no sessions.
+        if let Some(id) = self
+            .id
+            .as_ref()
+            .filter(|_| !is_opening && meaning.revision.is_none())
+        {
+            headers.insert(SESSION, id.clone());
+        }
+        headers
+    }
+
+    /// Takes the head of the answer to `opening`, the client's `initialize`.
+    pub(super) fn started(&mut self, headers: &HeaderMap, opening: &Bytes) {
+        self.id = headers.get(SESSION).cloned();
+        if let Some(id) = &mut self.id {
+            id.set_sensitive(true);
+        }
+        self.revision = None;
+        self.opening = Some(opening.clone());
+        self.nth += 1;
+        self.has_worked = false;
+    }
+}
+
 /// The end of a request whose client no longer waits.
 #[derive(Debug, Default)]
 pub(super) struct Cancel {
@@ -45,6 +95,17 @@ pub(super) struct Cancel {
     pub(super) now: Notify,
     /// True if a stream that breaks need not be resumed.
     pub(super) is_over: AtomicBool,
+}
+
+impl Cancel {
+    /// The outcome of `work`; `None` if the exchange ends before.
+    pub(super) async fn unless_ended<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.now.notified() => None,
+            done = work => Some(done),
+        }
+    }
 }
 
 /// The relation of a server's message to a request.
@@ -133,13 +194,8 @@ impl Link {
 
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Relation {
-        let Some(json) = parse(message) else {
-            // Only answers are that long.
-            return if may_be_dense(message) {
-                Relation::Result
-            } else {
-                Relation::Stray
-            };
+        let Some(json) = parse_or_outline(message) else {
+            return Relation::Stray;
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {

@@ -9,6 +9,9 @@ use crate::gateway::message::{MAX_ID, Message, REVISION, key, parse};
 /// The first revision whose requests name their method in headers.
 const WITH_HEADERS: &str = "2026-07-28";
 const CANCELLED: &str = "notifications/cancelled";
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 

@@ -1,0 +1,161 @@
+//! Typed messages of a loop.
+
+use std::fmt;
+
+use async_openai::types::chat::{
+    ChatCompletionMessageToolCalls, ChatCompletionRequestMessage, ChatCompletionRequestToolMessage,
+    ChatCompletionRequestToolMessageContent as ToolContent,
+    ChatCompletionRequestToolMessageContentPart as ToolPart,
+};
+use async_openai::types::responses::{
+    FunctionCallOutput, FunctionCallOutputItemParam, InputItem, Item,
+};
+use offcut::format::{Conversation, Format as _, LoopFormat as _, Piece, WireFormat};
+use offcut::{Part, ToolCall};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
+use serde_json::{Value, json};
+
+use crate::text::as_text;
+
+/// A type of messages that async-openai sends as JSON.
+pub trait TypedMessage: Serialize + DeserializeOwned + Send + Sync {
+    /// The format of that JSON.
+    const FORMAT: WireFormat;
+}
+
+impl TypedMessage for ChatCompletionRequestMessage {
+    const FORMAT: WireFormat = WireFormat::OpenAiChat;
+}
+
+impl TypedMessage for InputItem {
+    const FORMAT: WireFormat = WireFormat::Responses;
+}
+
+/// Messages of chat completions.
+pub type TypedChat<'m> = TypedMessages<'m, ChatCompletionRequestMessage>;
+
+/// Items of the Responses API.
+pub type TypedResponses<'m> = TypedMessages<'m, InputItem>;
+
+/// Typed messages as a conversation, for [`clear_turn`](offcut::ToolReduction::clear_turn).
+///
+/// They are read as the JSON that async-openai sends, so they count and are cleared as in a loop over
+/// [`OpenAiChat`](offcut::format::OpenAiChat) or [`Responses`](offcut::format::Responses). Only messages that
+/// change are parsed again. Content that their type can't hold is not put in.
+pub struct TypedMessages<'m, M> {
+    typed: &'m mut [M],
+    json: Vec<Value>,
+}
+
+impl<'m, M: TypedMessage> TypedMessages<'m, M> {
+    /// Presents `messages`.
+    pub fn new(messages: &'m mut [M]) -> Self {
+        // Types of JSON can always be written. If one could not, it would be shown as empty, and stay.
+        let json = |message: &M| serde_json::to_value(message).unwrap_or_default();
+        Self {
+            json: messages.iter().map(json).collect(),
+            typed: messages,
+        }
+    }
+
+    fn change(&mut self, nth: usize, change: impl FnOnce(&mut Value)) {
+        let message = self.typed.get_mut(nth).zip(self.json.get_mut(nth));
+        let Some((typed, json)) = message else {
+            return;
+        };
+        let mut changed = json.clone();
+        change(&mut changed);
+        if let Ok(parsed) = M::deserialize(&changed) {
+            (*typed, *json) = (parsed, changed);
+        }
+    }
+}
+
+impl<M: TypedMessage> Conversation for TypedMessages<'_, M> {
+    fn len(&self) -> usize {
+        self.json.len()
+    }
+
+    fn visit<'s>(&'s self, message: usize, see: &mut dyn FnMut(Piece<'s>)) {
+        if let Some(message) = self.json.get(message) {
+            M::FORMAT.visit(message, see);
+        }
+    }
+
+    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
+        self.change(message, |json| M::FORMAT.replace_result(json, slot, parts));
+    }
+
+    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
+        self.change(message, |json| {
+            M::FORMAT.replace_arguments(json, call, arguments);
+        });
+    }
+
+    fn has_text(&self, message: usize, text: usize) -> bool {
+        let message = self.json.get(message);
+        message.is_some_and(|message| M::FORMAT.has_text(message, text))
+    }
+
+    fn replace_text(&mut self, message: usize, text: usize, new: String) {
+        self.change(message, |json| M::FORMAT.replace_text(json, text, new));
+    }
+}
+
+/// Shows the number of messages, never the content.
+impl<M: TypedMessage> fmt::Debug for TypedMessages<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self as &dyn Conversation)
+    }
+}
+
+impl TypedChat<'_> {
+    /// Creates the message that answers `call` with `content`. Messages of this type hold only text: JSON and links
+    /// are written as one, and media become a line that describes them.
+    #[must_use]
+    pub fn tool_message(
+        call: &ToolCall,
+        content: impl Into<Vec<Part>>,
+    ) -> ChatCompletionRequestMessage {
+        let texts = content.into().into_iter().map(as_text);
+        let mut texts: Vec<String> = texts.collect();
+        let content = if texts.len() < 2 {
+            ToolContent::Text(texts.pop().unwrap_or_default())
+        } else {
+            let part = |text: String| ToolPart::Text(text.into());
+            ToolContent::Array(texts.into_iter().map(part).collect())
+        };
+        ChatCompletionRequestMessage::Tool(ChatCompletionRequestToolMessage {
+            content,
+            tool_call_id: call.id.clone(),
+        })
+    }
+
+    /// Converts the `tool_calls` of an answer or of an assistant message.
+    #[must_use]
+    pub fn tool_calls(calls: &[ChatCompletionMessageToolCalls]) -> Vec<ToolCall> {
+        WireFormat::OpenAiChat.tool_calls(&json!({"role": "assistant", "tool_calls": calls}))
+    }
+}
+
+impl TypedResponses<'_> {
+    /// Creates the output item for the function call `call`.
+    #[must_use]
+    pub fn tool_output(call: &ToolCall, content: impl Into<Vec<Part>>) -> InputItem {
+        let mut item = WireFormat::Responses.tool_message(call, content.into(), false);
+        let output = item["output"].take();
+        // Parts of other formats are shown as text.
+        let output = FunctionCallOutput::deserialize(&output)
+            .unwrap_or_else(|_| FunctionCallOutput::Text(output.to_string()));
+        InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
+            call_id: Some(call.id.clone()),
+            output,
+            id: None,
+            status: None,
+            name: None,
+            namespace: None,
+            caller: None,
+        }))
+    }
+}

@@ -13,7 +13,8 @@ mod child;
 mod commands;
 mod evidence;
 mod exact;
-mod failure;
+#[doc(hidden)]
+pub mod failure;
 #[doc(hidden)]
 pub mod fuzz_tests;
 #[cfg(feature = "serve")]

@@ -7,8 +7,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ValueEnum as _;
+
 use crate::agents::Agent;
-use crate::agents::endpoints::{endpoints, setting};
+use crate::agents::endpoints::endpoints;
 use crate::agents::layout;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -32,7 +34,7 @@ struct Lead {
 pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let (name, own) = (&args.agent[0], &args.agent[1..]);
     let name = name.to_string_lossy();
-    let agent = Agent::named(&name).ok_or_else(|| {
+    let agent = Agent::from_str(&name, false).map_err(|_| {
         Failure::usage(
             format!("no agent is called `{name}`"),
             "name claude-code, codex, gemini-cli, opencode or pi",
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         };
         // Among the server's settings, it would be blamed on their file.
         if let Err(GatewayError::Settings { problem, .. }) = Gateway::check(&alone) {
-            let setting = setting(agent);
+            let setting = agent.facts().base_url;
             let problem = format!("the agent's own `{setting}` for {name}: {problem}");
             return Err(refused(problem));
         }

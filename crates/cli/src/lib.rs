@@ -20,12 +20,9 @@ pub mod fuzz_tests;
 #[cfg(feature = "serve")]
 #[doc(hidden)]
 pub mod gateway;
-#[cfg(unix)]
-mod ignored;
 mod input;
 mod lock;
 mod measure;
-mod notes;
 mod output;
 mod page;
 mod replay;

@@ -30,7 +30,11 @@ type Variables = BTreeMap<String, String>;
 ///
 /// The agent would go elsewhere than a base URL can lead it, its settings can't be read, or it depends on
 /// more than they say which URL it takes. The error says what to do. It holds none of their text.
-pub(crate) fn endpoints(agent: Agent, folder: &Path, arguments: &[String]) -> Result<Endpoints, String> {
+pub(crate) fn endpoints(
+    agent: Agent,
+    folder: &Path,
+    arguments: &[String],
+) -> Result<Endpoints, String> {
     let text = |text: OsString| text.into_string().ok();
     let variables = std::env::vars_os();
     let variables = variables

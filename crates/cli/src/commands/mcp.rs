@@ -1,6 +1,5 @@
 //! `offcut mcp`.
 
-mod fallback;
 #[cfg(feature = "serve")]
 mod listen;
 #[cfg(feature = "serve")]
@@ -37,14 +36,14 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         runtime.shutdown_background();
         return code.map(ExitCode::from);
     }
-    let gateway = Arc::new(fallback::or_passing(gateway(args)));
+    let gateway = Arc::new(or_passing(gateway(args)));
     let code = runtime.block_on(async {
         // Before the server starts, because this program may be ended at any time.
         let started = child::listen().and_then(|signals| server::start(&args.command, signals));
         let client = (tokio::io::stdin(), tokio::io::stdout());
         match started {
             Ok(server) => server.carry(&gateway.conversation(), client).await,
-            Err(error) => Err(fallback::not_started(&args.command, &error)),
+            Err(error) => Err(not_started(&args.command, &error)),
         }
     });
     drop(inside);
@@ -106,4 +105,19 @@ fn session(args: &args::Mcp, secret: &[u8]) -> String {
         digest.update(word.as_bytes());
     }
     format!("mcp-{}", units::hex(&digest.finalize()[..12]))
+}
+
+/// The gateway, or one that changes nothing.
+fn or_passing(gateway: Result<McpGateway, Failure>) -> McpGateway {
+    gateway.unwrap_or_else(|failure| {
+        output::report(&failure);
+        output::warn("passing everything as it is, without offcut");
+        McpGateway::passing().log(output::warn)
+    })
+}
+
+/// The failure of a server that does not start.
+fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
+    let advice = "write the server's own command after `offcut mcp --`";
+    child::not_started(&words[0], error, advice)
 }

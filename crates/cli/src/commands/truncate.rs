@@ -8,7 +8,6 @@ use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::{self, Input};
-use crate::notes::note_failures;
 use crate::{args, exact, output, settings, stores};
 
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
@@ -53,7 +52,7 @@ fn of_text(
         // The result had left memory, and the store failed to store it, which ended the stream. It
         // is passed on unchanged, as the settings ask.
         Ok(truncated) if !may_lose && input.is_broken() => {
-            note_failures(&truncated.report);
+            output::note_failures(&truncated.report);
             runtime.block_on(input.pass_on())?;
             if json {
                 return Err(
@@ -85,7 +84,7 @@ fn truncate(
 }
 
 fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
-    note_failures(&truncated.report);
+    output::note_failures(&truncated.report);
     let text = truncated.text();
     if json {
         let Truncated { parts, report, .. } = truncated;

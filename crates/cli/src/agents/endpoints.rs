@@ -117,10 +117,10 @@ fn claude_code(
         Some((name, _)) => Err(format!(
             "{name} is set, so the agent goes to a cloud's own endpoint, past any base URL: unset it, or use the agent's hooks"
         )),
-        None => Ok(given(&set, URL)
-            .map(|url| ("anthropic", url))
-            .into_iter()
-            .collect()),
+        None => {
+            let url = given(&set, URL);
+            Ok(Endpoints::from_iter(url.map(|url| ("anthropic", url))))
+        }
     }
 }
 
@@ -254,10 +254,8 @@ fn gemini_cli(folder: &Path, variables: &Variables) -> Result<Endpoints, String>
             ));
         }
     }
-    Ok(given(variables, URL)
-        .map(|url| ("gemini", url))
-        .into_iter()
-        .collect())
+    let url = given(variables, URL);
+    Ok(Endpoints::from_iter(url.map(|url| ("gemini", url))))
 }
 
 fn opencode(

@@ -7,7 +7,7 @@ mod remote;
 mod secret;
 mod server;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -89,17 +89,12 @@ fn session(args: &args::Mcp, secret: &[u8]) -> String {
     if let Some(id) = &args.session {
         return id.clone();
     }
-    let directory = std::env::current_dir().unwrap_or_default();
-    let mut digest = Sha256::new_with_prefix(secret);
+    let mut words = vec![std::env::current_dir().unwrap_or_default().into_os_string()];
+    words.extend(args.command.iter().cloned());
     #[cfg(feature = "serve")]
-    let url = args.url.as_deref().map(OsStr::new);
-    #[cfg(not(feature = "serve"))]
-    let url: Option<&OsStr> = None;
-    for word in [directory.as_os_str()]
-        .into_iter()
-        .chain(args.command.iter().map(OsString::as_os_str))
-        .chain(url)
-    {
+    words.extend(args.url.as_deref().map(OsString::from));
+    let mut digest = Sha256::new_with_prefix(secret);
+    for word in words {
         // Lengths keep words apart.
         digest.update(word.len().to_le_bytes());
         digest.update(word.as_bytes());

@@ -39,10 +39,13 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     let gateway = Arc::new(or_passing(gateway(args)));
     let code = runtime.block_on(async {
         // Before the server starts, because this program may be ended at any time.
-        let started = child::listen().and_then(|signals| server::start(&args.command, signals));
+        let signals = child::listen();
+        let started = signals.and_then(|signals| Ok((server::start(&args.command)?, signals)));
         let client = (tokio::io::stdin(), tokio::io::stdout());
         match started {
-            Ok(server) => server.carry(&gateway.conversation(), client).await,
+            Ok((server, signals)) => {
+                server::carry(server, signals, &gateway.conversation(), client).await
+            }
             Err(error) => Err(not_started(&args.command, &error)),
         }
     });

@@ -94,9 +94,9 @@ async fn host(
         std::future::pending::<()>().await;
     };
     let served = async {
-        let server = server::start(&command, received);
+        let server = server::start(&command);
         let server = server.map_err(|error| not_started(&command, &error))?;
-        let code = server.carry(&conversation, (client, writer)).await?;
+        let code = server::carry(server, received, &conversation, (client, writer)).await?;
         if code != 0 {
             output::warn(&format!("a server has ended with exit code {code}"));
         }

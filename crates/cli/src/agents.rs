@@ -2,6 +2,7 @@
 //! settings.
 
 pub mod doctor;
+#[cfg(all(feature = "serve", unix))]
 pub(crate) mod endpoints;
 pub mod hook;
 pub mod install;

@@ -30,6 +30,13 @@ pub(crate) fn owned(part: PartRef<'_>) -> Part {
     }
 }
 
+/// A part as a value. JSON that can't be read as one becomes text, and invalid base64 stays as it is.
+impl From<PartRef<'_>> for Part {
+    fn from(part: PartRef<'_>) -> Self {
+        owned(part)
+    }
+}
+
 /// A part of a message is equal to what a handler would get of it.
 impl PartialEq<Part> for PartRef<'_> {
     fn eq(&self, other: &Part) -> bool {

@@ -2,17 +2,18 @@
 //! settings.
 
 pub mod doctor;
-pub mod endpoints;
-pub mod gain;
+#[cfg(all(feature = "serve", unix))]
+pub(crate) mod endpoints;
 pub mod hook;
 pub mod install;
 pub mod journal;
 pub mod layout;
-pub mod log;
+pub(crate) mod log;
 pub mod servers;
-pub mod transcripts;
+pub(crate) mod transcripts;
 
 use std::fmt;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -32,6 +33,148 @@ pub enum Agent {
     Pi,
 }
 
+/// The names and places of an agent, which are the same for all users.
+#[derive(Debug)]
+pub struct AgentFacts {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// The agent's own program.
+    pub program: &'static str,
+    /// The oldest version that is known to work.
+    pub oldest: [u64; 3],
+    /// The tool by which it reads files, for hints. `None` if it only has a shell.
+    pub reader: Option<&'static str>,
+    /// Its event for a result. Empty for an agent whose extension is ours, which sends no other.
+    pub event: &'static str,
+    /// The setting or variable in which it has a base URL.
+    pub base_url: &'static str,
+    /// The folder in which it keeps its own files.
+    pub home: AgentPlace,
+    /// The folder of its settings.
+    pub settings: AgentPlace,
+    /// The file that an installation changes, in its settings and in a project: settings, or a plug-in of ours.
+    pub installed: [&'static str; 2],
+    /// The file with its MCP servers, and the one in a project. `None` if it has no place for them.
+    pub servers: Option<(AgentPlace, &'static str)>,
+    /// The folders of transcripts in its settings.
+    pub transcripts: &'static [&'static str],
+}
+
+/// The place of an agent's files: a variable that names a folder, the path in it, and the one in the home directory if
+/// the variable is not set.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentPlace(&'static str, &'static str, &'static str);
+
+impl AgentPlace {
+    /// The path; `None` if there is no home directory.
+    pub fn path(self) -> Option<PathBuf> {
+        let Self(variable, below, in_home) = self;
+        let path = match layout::folder(variable) {
+            Some(folder) => folder.join(below),
+            None => layout::folder("HOME")?.join(in_home),
+        };
+        // Without the slash that joining nothing leaves at the end.
+        Some(path.components().collect())
+    }
+
+    /// A path in it.
+    pub(crate) fn join(self, path: &str) -> Option<PathBuf> {
+        Some(self.path()?.join(path))
+    }
+}
+
+const CLAUDE_CODE: AgentPlace = AgentPlace("CLAUDE_CONFIG_DIR", "", ".claude");
+const CODEX: AgentPlace = AgentPlace("CODEX_HOME", "", ".codex");
+const GEMINI_CLI: AgentPlace = AgentPlace("GEMINI_CLI_HOME", ".gemini", ".gemini");
+const OPENCODE: AgentPlace = AgentPlace("XDG_CONFIG_HOME", "opencode", ".config/opencode");
+
+/// In the order of [`Agent`].
+static FACTS: [AgentFacts; 5] = [
+    AgentFacts {
+        name: "claude-code",
+        program: "claude",
+        oldest: [2, 1, 121],
+        reader: Some("Read"),
+        event: "PostToolUse",
+        base_url: "ANTHROPIC_BASE_URL",
+        home: CLAUDE_CODE,
+        settings: CLAUDE_CODE,
+        // Not the project's `settings.json`: others would get a program and a store that only this user has.
+        installed: ["settings.json", ".claude/settings.local.json"],
+        servers: Some((
+            AgentPlace("CLAUDE_CONFIG_DIR", ".claude.json", ".claude.json"),
+            ".mcp.json",
+        )),
+        transcripts: &["projects"],
+    },
+    AgentFacts {
+        name: "codex",
+        program: "codex",
+        oldest: [0, 169, 0],
+        reader: None,
+        event: "PostToolUse",
+        base_url: "openai_base_url",
+        home: CODEX,
+        settings: CODEX,
+        // Not `config.toml`, which holds other things too, and which the agent itself writes to.
+        installed: ["hooks.json", ".codex/hooks.json"],
+        servers: Some((
+            AgentPlace("CODEX_HOME", "config.toml", ".codex/config.toml"),
+            ".codex/config.toml",
+        )),
+        transcripts: &["sessions", "archived_sessions"],
+    },
+    AgentFacts {
+        name: "gemini-cli",
+        program: "gemini",
+        oldest: [0, 61, 0],
+        reader: Some("read_file"),
+        event: "AfterTool",
+        base_url: "GOOGLE_GEMINI_BASE_URL",
+        home: GEMINI_CLI,
+        settings: GEMINI_CLI,
+        installed: ["settings.json", ".gemini/settings.json"],
+        servers: Some((
+            AgentPlace(
+                "GEMINI_CLI_HOME",
+                ".gemini/settings.json",
+                ".gemini/settings.json",
+            ),
+            ".gemini/settings.json",
+        )),
+        // They are in the folder of each project.
+        transcripts: &[],
+    },
+    AgentFacts {
+        name: "opencode",
+        program: "opencode",
+        oldest: [1, 18, 0],
+        reader: Some("read"),
+        event: "",
+        base_url: "baseURL",
+        home: AgentPlace("XDG_DATA_HOME", "opencode", ".local/share/opencode"),
+        settings: OPENCODE,
+        installed: ["plugins/offcut.js", ".opencode/plugins/offcut.js"],
+        // One of two files in these folders.
+        servers: Some((OPENCODE, "")),
+        // They are in a database.
+        transcripts: &[],
+    },
+    AgentFacts {
+        name: "pi",
+        program: "pi",
+        oldest: [0, 73, 0],
+        reader: Some("read"),
+        event: "",
+        base_url: "baseUrl",
+        home: AgentPlace("", "", ".pi"),
+        settings: AgentPlace("PI_CODING_AGENT_DIR", "", ".pi/agent"),
+        installed: ["extensions/offcut.js", ".pi/extensions/offcut.js"],
+        servers: None,
+        transcripts: &["sessions"],
+    },
+];
+
 impl Agent {
     /// All agents, in the order of the documentation.
     pub const ALL: [Self; 5] = [
@@ -42,39 +185,15 @@ impl Agent {
         Self::Pi,
     ];
 
-    /// The agent that is called so on the command line.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        let is_one = |agent: &Self| agent.name() == name || agent.program() == name;
-        Self::ALL.into_iter().find(is_one)
-    }
-
-    /// The agent's own program, such as `claude`.
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude",
-            Self::Codex => "codex",
-            Self::GeminiCli => "gemini",
-            Self::OpenCode => "opencode",
-            Self::Pi => "pi",
-        }
-    }
-
-    /// The agent's name on the command line, such as `claude-code`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::GeminiCli => "gemini-cli",
-            Self::OpenCode => "opencode",
-            Self::Pi => "pi",
-        }
+    /// Its names and places.
+    pub fn facts(self) -> &'static AgentFacts {
+        &FACTS[self as usize]
     }
 }
 
 impl fmt::Display for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.facts().name)
     }
 }
 
@@ -84,7 +203,8 @@ impl ValueEnum for Agent {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()).alias(self.program()))
+        let AgentFacts { name, program, .. } = self.facts();
+        Some(PossibleValue::new(*name).alias(*program))
     }
 }
 
@@ -94,10 +214,11 @@ mod tests {
 
     #[test]
     fn an_agent_is_found_by_its_name() {
+        let named = |name| Agent::from_str(name, false).ok();
         for agent in Agent::ALL {
-            assert_eq!(Agent::named(agent.name()), Some(agent));
+            assert_eq!(named(agent.facts().name), Some(agent));
         }
-        assert_eq!(Agent::named("claude"), Some(Agent::ClaudeCode));
-        assert_eq!(Agent::named("Claude"), None);
+        assert_eq!(named("claude"), Some(Agent::ClaudeCode));
+        assert_eq!(named("Claude"), None);
     }
 }

@@ -1,37 +1,25 @@
 //! The command line.
 
-mod agents;
-#[cfg(unix)]
-mod mcp;
-mod read;
-mod reduction;
-#[cfg(feature = "serve")]
-pub(crate) mod serve;
-#[cfg(unix)]
-mod trial;
-
 #[cfg(unix)]
 use std::ffi::OsString;
+#[cfg(feature = "serve")]
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "serve")]
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
+use offcut::ReadFileTool;
 use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
-
-use crate::units;
-
-pub(crate) use agents::{Gain, Hook, Install, Place};
-#[cfg(unix)]
-pub(crate) use mcp::Mcp;
-pub(crate) use read::Read;
-pub(crate) use reduction::{OfUser, Reduction};
-#[cfg(all(feature = "serve", unix))]
-pub(crate) use serve::Wrap;
+use offcut::hint::Position;
+use regex::bytes::RegexBuilder;
 #[cfg(feature = "serve")]
-pub(crate) use serve::{Serve, Status};
-#[cfg(unix)]
-pub(crate) use trial::Trial;
+use tracing::Level;
+
+use crate::agents::Agent;
+use crate::units;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
@@ -319,4 +307,375 @@ pub(crate) struct Replay {
     /// and the worst moments. It holds excerpts of the transcripts.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+}
+
+/// Settings and store of a command around agents.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OfUser {
+    /// Settings: a .toml or .json file, or the name of a built-in policy. Default:
+    /// OFFCUT_HOME/offcut.toml if it is there, else recommended.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Default without any:
+    /// OFFCUT_HOME/store, by default ~/.local/share/offcut/store.
+    #[arg(long, value_name = "URL")]
+    pub(crate) backend: Option<StoreUrl>,
+}
+
+/// Settings, store and session of a command in a pipeline.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reduction {
+    /// Settings: a .toml or .json file, or the name of a built-in policy. Default: recommended; for
+    /// `read` without --backend, OFFCUT_HOME/offcut.toml if it is there.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Store for content, overriding the settings: a path, memory:, or s3://bucket/prefix. Unless these
+    /// name one, which the built-in policies do not, it is required; `read` uses OFFCUT_HOME/store.
+    /// Relative paths, also in settings files, are relative to the working directory.
+    #[arg(long, value_name = "URL")]
+    pub(crate) backend: Option<StoreUrl>,
+    /// Id of the conversation, if several share a store: each stores under its own prefix.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}
+
+/// Answer an event of a coding agent, read from stdin.
+///
+/// The agent's settings name this command. Long results are stored whole and
+/// replaced by a hint and a preview. Anything unexpected, and any failure, lets the event pass
+/// unchanged: nothing on stdout, exit code 0, and a line in OFFCUT_HOME/hook.log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Hook {
+    /// The agent: claude-code, codex, gemini-cli, opencode or pi.
+    pub(crate) agent: String,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
+}
+
+/// An agent, and changes of its settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Install {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Put `offcut mcp` in front of the MCP servers over stdio in the agent's settings too. With --project,
+    /// in the project's own file, which others may share. Not pi; on Linux and macOS.
+    #[cfg(unix)]
+    #[arg(long)]
+    pub(crate) mcp_servers: bool,
+}
+
+/// An agent, and the place of its settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// The agent.
+    pub(crate) agent: Agent,
+    /// A project's folder: use the user's own settings for this project instead of those for all.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) project: Option<PathBuf>,
+    /// The program that the hook runs, instead of this one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// Show what hooks and servers saved.
+///
+/// The hooks of coding agents, and `offcut serve` and `offcut wrap`, keep journals of sizes, without
+/// content. Hints, and stored results that the model read back, are counted against the gain.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Gain {
+    /// Count only what is at most this old: 7d, 12h.
+    #[arg(long, value_name = "AGE", value_parser = units::duration)]
+    pub(crate) since: Option<Duration>,
+}
+
+/// Arguments of the reader as options.
+const ASKED: [&str; 7] = [
+    "location", "offset", "limit", "pattern", "context", "count", "query",
+];
+
+/// Read stored content one page at a time, as the model's reader does.
+///
+/// Without --config, --backend and --session, the location may be of any conversation in the user's store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Read {
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
+    /// The location: as in a hint or in the output of `store ls`, as a relative path, or as its key,
+    /// such as trunc/call_1.
+    #[arg(required_unless_present_any = ["definition", "arguments"])]
+    pub(crate) location: Option<String>,
+    /// The model's call of the reader, as JSON, in place of the location and the options below.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ASKED)]
+    pub(crate) arguments: Option<String>,
+    /// Print the reader's definition for a request's `tools` instead of reading: openai-chat,
+    /// openai-responses, anthropic or gemini.
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ASKED, conflicts_with = "arguments")]
+    pub(crate) definition: Option<WireFormat>,
+    /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line
+    /// 12.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]
+    pub(crate) offset: Option<String>,
+    /// Maximum number of lines.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// A regular expression: print only lines that match it.
+    #[arg(long, value_name = "RE", value_parser = pattern)]
+    pub(crate) pattern: Option<String>,
+    /// Number of lines to print before and after each match.
+    #[arg(long, value_name = "N", requires = "pattern")]
+    pub(crate) context: Option<u64>,
+    /// Print only how many lines match, and the matches if there are more.
+    #[arg(long, requires = "pattern")]
+    pub(crate) count: bool,
+    /// A jq filter: print what it makes of JSON, JSON Lines, a table or lines.
+    #[arg(long, value_name = "JQ", conflicts_with = "pattern")]
+    pub(crate) query: Option<String>,
+}
+
+/// Parses an offset as the reader takes it.
+fn offset(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_offset = match text.strip_prefix('-') {
+        Some(lines) => lines.parse::<u64>().is_ok_and(|lines| lines > 0),
+        None => text == "0" || Position::parse(text).is_some(),
+    };
+    is_offset
+        .then(|| text.to_owned())
+        .ok_or_else(|| "write a line from 1, a negative number, or LINE+BYTE".to_owned())
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    // Compiled as the reader does.
+    RegexBuilder::new(text)
+        .size_limit(ReadFileTool::MAX_PATTERN)
+        .build()
+        .map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
+
+/// Run an MCP server, and keep long results of its tools out of the model's context.
+///
+/// Write this command in front of the server's own in an MCP client's configuration, or, for a server
+/// over HTTP, its URL after `--url`. Messages pass as they are; results over the limit are stored
+/// whole, and the model gets a preview, a hint, and a tool that reads what is stored. Stderr, signals
+/// and the exit code are the server's own. If something is wrong with the settings, the server runs
+/// without it.
+#[cfg(unix)]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Mcp {
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
+    /// Id of the session, under whose prefix results are stored; the reader reads nothing else.
+    /// Default: derived from the command and the directory, so that what a conversation has stored can
+    /// still be read after the server has been restarted.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Name of the tool that reads stored results. Default: the settings' `read_file_tool_name`,
+    /// or read_stored_result if that is `read_file`, which many servers have themselves.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) reader: Option<String>,
+    /// A tool whose output schema clients are not told, so that its structured content may be left out
+    /// if it can't be shortened within the schema. May be repeated.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) drop_schema: Vec<String>,
+    /// Maximum length of a message; a longer one is refused.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "64MiB")]
+    pub(crate) max_message: u64,
+    /// URL of a server over streamable HTTP, in place of a command.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// A header for each request to that server, such as 'Authorization: Bearer ${TOKEN}'. `${NAME}` is
+    /// the value of an environment variable, which keeps a secret out of the list of processes. May
+    /// be repeated.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// Environment variable that holds a bearer token for that server, for clients that replace
+    /// `${NAME}` in arguments themselves.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(crate) bearer_token_env_var: Option<String>,
+    /// Serve clients over HTTP at this address, such as 127.0.0.1:7770, in place of one client over
+    /// stdio. With a command, each session has a server of its own. Port 0 takes one that is free; the
+    /// URL is written to stdout.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Let other machines connect, if the address allows it. Whoever can connect can use the server, and
+    /// read stored results of clients with the same credentials.
+    #[cfg(feature = "serve")]
+    #[arg(long, requires = "listen")]
+    pub(crate) expose: bool,
+    /// A name under which clients may address this program, besides localhost and addresses. May be
+    /// repeated.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub(crate) allow_host: Vec<String>,
+    /// An origin whose web pages may connect, such as https://app.example. May be repeated.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ORIGIN", requires = "listen")]
+    pub(crate) allow_origin: Vec<String>,
+    /// The server's command and its arguments. Everything from the first word on is the server's.
+    #[cfg_attr(feature = "serve", arg(required_unless_present = "url"))]
+    #[cfg_attr(not(feature = "serve"), arg(required = true))]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Run a server between agents and their providers that shortens requests.
+///
+/// For any agent that lets you set a base URL: set it to http://127.0.0.1:8787/anthropic, /openai/v1
+/// or /gemini. Long and old tool results are stored and replaced by hints; everything else passes
+/// byte for byte. If anything goes wrong here, the request is forwarded unchanged. Keys pass through
+/// and are neither stored nor logged.
+///
+/// Options of the server are in the table [serve] of the settings. SIGINT and SIGTERM stop it once
+/// running requests have ended.
+#[cfg(feature = "serve")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// The address to listen on, instead of the settings' own or 127.0.0.1:8787. Port 0 takes one
+    /// that is free.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Let other machines connect, if the address or a proxy in front allows it. Needs `tenant_key` in the settings.
+    #[arg(long)]
+    pub(crate) expose: bool,
+    /// Leave this share of conversations alone, such as 0.1, so that /metrics has the provider's own
+    /// usage of both groups.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) holdout: Option<f64>,
+    /// Token prices by which the page estimates the bill: `default`, `anthropic` or a file, as `offcut
+    /// replay` takes them.
+    #[arg(long, value_name = "CARD", default_value = "default")]
+    pub(crate) prices: String,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
+    /// Fail at the start if a store does not answer, or takes nothing.
+    #[arg(long)]
+    pub(crate) require_store: bool,
+    /// Minimum level of the messages that are logged to stderr.
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level())]
+    pub(crate) log: Level,
+    /// Log each message as one line of JSON.
+    #[arg(long)]
+    pub(crate) log_json: bool,
+}
+
+#[cfg(feature = "serve")]
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an address with a port, such as 127.0.0.1:8787".to_owned())
+}
+
+#[cfg(feature = "serve")]
+fn level() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(["error", "warn", "info", "debug"]).try_map(|level| level.parse())
+}
+
+/// Show what the running servers of this user do.
+///
+/// Figures since each server's start, without content: those of its page in the browser, whose address
+/// is printed too. The exit code is 1 if no server runs, or one does not answer.
+#[cfg(feature = "serve")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// A server's page, as a terminal shows it at the start, instead of all servers that OFFCUT_HOME knows of:
+    /// http://127.0.0.1:8787/page#TOKEN.
+    #[arg(value_name = "PAGE")]
+    pub(crate) page: Option<String>,
+    /// Number of conversations that are listed for each server, last call first.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub(crate) conversations: usize,
+}
+
+/// Run a coding agent with a server of its own between it and its provider.
+///
+/// Its base URL and the right to read the store are set for this one run; nothing in its settings
+/// changes. A base URL that the environment already has stays the provider's. The exit code is the
+/// agent's.
+#[cfg(all(feature = "serve", unix))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Wrap {
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
+    /// Token prices by which the server's page estimates the bill, as `offcut serve` takes them.
+    #[arg(long, value_name = "CARD", default_value = "default")]
+    pub(crate) prices: String,
+    /// The agent, claude-code, codex, gemini-cli, opencode or pi, and its arguments. Everything after
+    /// its name is the agent's.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "AGENT"
+    )]
+    pub(crate) agent: Vec<OsString>,
+}
+
+/// Compare two command lines of your agent over your own tasks: which solves more, at what price.
+///
+/// Each task is run many times under two command lines, in an order that a seed decides. Without
+/// --results, only says how many runs it takes to find a difference, and by which test. With
+/// --results, makes these runs, and continues where it was stopped or killed. The test is applied
+/// once, when all runs are made.
+///
+/// A task is a folder with a `prompt.md`, which is the agent's stdin, and an executable `check`, which
+/// exits with 0 if the task is solved. The run's folder begins with a copy of the task's `files/`, and
+/// with what its executable `setup` makes of it, if it has them.
+#[cfg(unix)]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trial {
+    /// The folder of tasks.
+    #[arg(value_name = "TASKS")]
+    pub(crate) tasks: PathBuf,
+    /// A name and a line for `sh -c`, such as `with=offcut wrap claude-code -p`. Exactly two; the
+    /// second is compared with the first.
+    #[arg(long = "arm", value_name = "NAME=COMMAND", required = true, value_parser = arm)]
+    pub(crate) arms: Vec<(String, String)>,
+    /// The difference to find, in percentage points of solved runs.
+    #[arg(long, value_name = "POINTS", default_value_t = 5.0)]
+    pub(crate) difference: f64,
+    /// The percentage of runs that is expected to be solved without a difference. 50 takes the most
+    /// runs.
+    #[arg(long, value_name = "PERCENT", default_value_t = 50.0)]
+    pub(crate) expected: f64,
+    /// The probability in percent of finding a difference where there is none.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    pub(crate) alpha: f64,
+    /// The probability in percent of finding the difference where there is one.
+    #[arg(long, value_name = "PERCENT", default_value_t = 80.0)]
+    pub(crate) power: f64,
+    /// Repetitions of each task for each arm, instead of as many as the difference takes.
+    #[arg(long, value_name = "N")]
+    pub(crate) repetitions: Option<u64>,
+    /// The seed of the order of runs.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The time after which an agent's run is ended. Its check decides all the same.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "30m")]
+    pub(crate) time_limit: Duration,
+    /// Prices of a million tokens, from which money is computed: a TOML or JSON file with `fresh`,
+    /// `cached`, `written`, `output`, `currency`, `source` and `date`.
+    #[arg(long, value_name = "CARD")]
+    pub(crate) prices: Option<String>,
+    /// Run the trial, and append each run to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) results: Option<PathBuf>,
+    /// Write a page about the trial to a file, in Markdown.
+    #[arg(long, value_name = "FILE", requires = "results")]
+    pub(crate) report: Option<PathBuf>,
+    /// Keep the files and the output of each run in this folder.
+    #[arg(long, value_name = "FOLDER", requires = "results")]
+    pub(crate) keep: Option<PathBuf>,
+}
+
+#[cfg(unix)]
+fn arm(text: &str) -> Result<(String, String), String> {
+    let (name, command) = text
+        .split_once('=')
+        .filter(|(name, command)| !name.is_empty() && !command.trim().is_empty())
+        .ok_or("write NAME=COMMAND")?;
+    Ok((name.to_owned(), command.to_owned()))
 }

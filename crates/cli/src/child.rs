@@ -18,7 +18,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::failure::Failure;
-use crate::ignored::Ignored;
 
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
@@ -228,11 +227,10 @@ pub(crate) fn pass_on(process: &tokio::process::Child, signal: Signal) {
 /// and by the command.
 pub(crate) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let (sender, signals) = mpsc::unbounded_channel();
-    let ignored = Ignored::now();
-    let heard = PASSED_ON
-        .iter()
-        .filter(|(_, signal)| !ignored.contains(*signal));
-    for &(kind, passed_on) in heard {
+    for (kind, passed_on) in PASSED_ON {
+        if is_ignored(passed_on) {
+            continue;
+        }
         let (mut signal, sender) = (signal(kind)?, sender.clone());
         tokio::spawn(async move {
             while signal.recv().await.is_some() && sender.send(passed_on).is_ok() {}
@@ -241,6 +239,17 @@ pub(crate) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     // The channel stays open even if no signal is heard: its end would mean something else.
     tokio::spawn(async move { sender.closed().await });
     Ok(signals)
+}
+
+/// Returns true if this program was started to ignore `signal`: SIGHUP under `nohup`, SIGINT in a shell's background. It
+/// stays ignored. A handler would end that, and the programs that are started from here would die of it. False where the
+/// system has no `/proc`: asking it in another way takes unsafe code.
+pub(crate) fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }
 
 /// One stream of a command's output.

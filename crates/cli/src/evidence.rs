@@ -1,25 +1,22 @@
 //! Evidence of what an agent took from tool results: for each turn, the distinctive strings and
 //! quoted lines that can only come from there.
 
-mod lines;
 mod names;
-mod needs;
-mod pattern;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use offcut::format::Message;
 use offcut::{Part, ToolCall};
+use regex::Regex;
 use serde_json::Value;
 
-pub(crate) use lines::{quotable, unnumbered};
 pub(crate) use names::{NamePlaces, names};
-pub(crate) use needs::{Kind, Need};
-pub(crate) use pattern::pattern;
 
 /// Number of characters to each side of a string that show its context.
 const WINDOW: usize = 40;
+/// Minimum length of a quotation, in characters.
+const MIN_LINE: usize = 20;
 
 /// The messages of a transcript, as texts.
 pub(crate) struct Read<'m> {
@@ -235,6 +232,106 @@ pub(crate) fn window(text: &str, start: usize, end: usize) -> &str {
     &text[from..to]
 }
 
+/// Kinds of needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A distinctive string of a result.
+    Name,
+    /// A line of a result.
+    Quote,
+    /// A number of three digits and more.
+    Number,
+    /// An option such as `--flag`.
+    Flag,
+    /// Two capitalised words in a row.
+    Noun,
+    /// A date, a time, an amount of money or a percentage.
+    Date,
+    /// The verdict of a command that tests, builds, lints, checks or installs.
+    Verdict,
+    /// A line of such a command that reports a failure.
+    Failing,
+    /// A name or a line from arguments of the agent's own earlier calls.
+    Own,
+    /// An edit's old text.
+    Edit,
+}
+
+impl Kind {
+    /// All kinds in their order, with their names in tables.
+    pub(crate) const ALL: [(Self, &str); 10] = [
+        (Self::Name, "named"),
+        (Self::Quote, "quoted"),
+        (Self::Number, "numbers"),
+        (Self::Flag, "flags"),
+        (Self::Noun, "nouns"),
+        (Self::Date, "dates"),
+        (Self::Verdict, "verdicts"),
+        (Self::Failing, "failing"),
+        (Self::Own, "own"),
+        (Self::Edit, "edits"),
+    ];
+
+    /// Its name in tables.
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// Returns true if an agent that lacks it would have to read it back.
+    pub(crate) fn is_read_back(self) -> bool {
+        !matches!(self, Self::Verdict | Self::Failing | Self::Edit)
+    }
+}
+
+/// Something that a turn needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+    /// Indexes of the messages that hold it, in order.
+    pub(crate) holders: Vec<usize>,
+}
+
+/// Finds the lines of `text` with at least 20 characters, without whitespace at their ends: as
+/// they stand, without the line number of a file reader, and without the `+` or `-` of a diff.
+pub(crate) fn quotable(text: &str) -> HashSet<&str> {
+    let mut found = HashSet::new();
+    for line in text.split('\n') {
+        let in_diff = line.strip_prefix(['+', '-']).unwrap_or_default();
+        for quotation in [line, without_number(line), in_diff].map(str::trim) {
+            if quotation.chars().nth(MIN_LINE - 1).is_some() {
+                found.insert(quotation);
+            }
+        }
+    }
+    found
+}
+
+/// Returns `text` without the numbers that a file reader puts before its lines.
+pub(crate) fn unnumbered(text: &str) -> String {
+    let lines: Vec<&str> = text.split('\n').map(without_number).collect();
+    lines.join("\n")
+}
+
+/// Strips the number from `12→text`, `12: text`, `12|text` and `12<TAB>text`.
+fn without_number(line: &str) -> &str {
+    let numbered = line.trim_start();
+    let rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.len() == numbered.len() {
+        return line;
+    }
+    rest.strip_prefix(['→', ':', '|', '\t']).unwrap_or(line)
+}
+
+/// Compiles a constant pattern, which every test does too.
+#[allow(
+    clippy::expect_used,
+    reason = "a constant pattern, compiled by every test"
+)]
+pub(crate) fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a regular expression")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,5 +395,29 @@ mod tests {
             window(&long, at, at + 9),
             format!("{}some_name{}", "é".repeat(40), "ü".repeat(40))
         );
+    }
+
+    #[test]
+    fn short_lines_are_not_quotations() {
+        assert!(quotable("nineteen characters\n   nineteen characters   ").is_empty());
+        assert_eq!(
+            quotable("  twenty characters it\n"),
+            HashSet::from(["twenty characters it"])
+        );
+    }
+
+    #[test]
+    fn line_numbers_and_diff_marks_are_ignored() {
+        for line in [
+            "   12→let total = sum(values);",
+            "12: let total = sum(values);",
+            "+    let total = sum(values);",
+        ] {
+            assert!(
+                quotable(line).contains("let total = sum(values);"),
+                "{line}"
+            );
+        }
+        assert!(!quotable("12 let total = sum(values);").contains("let total = sum(values);"));
     }
 }

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use offcut::ErrorChain;
 
 /// An error for a person: one line that describes it, and one with advice.
-#[derive(Debug)]
-pub(crate) struct Failure {
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
     message: String,
     hint: Option<String>,
     code: u8,
@@ -71,12 +72,6 @@ impl Failure {
 
     pub(crate) fn what_to_do(&self) -> Option<&str> {
         self.hint.as_deref()
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 

@@ -13,18 +13,16 @@ mod child;
 mod commands;
 mod evidence;
 mod exact;
-mod failure;
+#[doc(hidden)]
+pub mod failure;
 #[doc(hidden)]
 pub mod fuzz_tests;
 #[cfg(feature = "serve")]
 #[doc(hidden)]
 pub mod gateway;
-#[cfg(unix)]
-mod ignored;
 mod input;
 mod lock;
 mod measure;
-mod notes;
 mod output;
 mod page;
 mod replay;

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
 use clap::Parser as _;
+use offcut::Report;
 use offcut::backend::StoreUrl;
 use serde::Serialize;
 use serde_json::json;
@@ -228,6 +229,26 @@ pub(crate) fn write_media(bytes: &[u8]) -> Result<(), Failure> {
         ));
     }
     write_bytes(bytes)
+}
+
+/// Reports what became of each result that could not be treated as it should.
+pub(crate) fn note_failures(report: &Report) {
+    for decision in &report.decisions {
+        if let Some(error) = &decision.error {
+            let tool = visible(&decision.tool);
+            let became = match decision.locations.first() {
+                None => "was not stored",
+                Some(_) => "is stored, but something failed",
+            };
+            warn(&format!("the result of {tool} {became}: {error}"));
+        }
+    }
+    for problem in [&report.records_error, &report.notice]
+        .into_iter()
+        .flatten()
+    {
+        warn(problem);
+    }
 }
 
 /// Warns about a problem that does not stop the command.

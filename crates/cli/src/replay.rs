@@ -2,12 +2,9 @@
 //! what the model could still have seen.
 
 mod agent;
-mod call;
 mod card;
 mod figures;
 mod follow;
-mod ids;
-mod look;
 #[cfg(test)]
 mod naive_tests;
 mod pages;
@@ -15,14 +12,12 @@ mod pages;
 mod places_tests;
 #[cfg(test)]
 mod planted_tests;
-mod replayed;
+mod request;
 mod requests;
 mod script;
-mod seen;
 #[cfg(test)]
 mod seen_tests;
 mod store;
-mod table;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -35,6 +30,7 @@ use std::sync::{Arc, Mutex};
 use offcut::Settings;
 use offcut::backend::Backend;
 use offcut::format::Message;
+use offcut::report::Outcome;
 use serde::Serialize;
 
 use crate::evidence::Read;
@@ -45,10 +41,52 @@ use crate::stores;
 use crate::transcript::Source;
 pub(crate) use card::Prices;
 pub(crate) use figures::Figures;
-pub(crate) use replayed::{Change, Miss, NONE, Replay, Replayed};
 use script::{Ruler, Script};
-pub(crate) use table::tables;
-pub(crate) use words::{LEGEND, money, sentence, wrapped};
+pub(crate) use words::{LEGEND, money, sentence, tables, wrapped};
+
+/// Name of the row for doing nothing.
+pub(crate) const NONE: &str = "none";
+
+/// One transcript under each policy, doing nothing first.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) name: String,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) replays: Vec<Replay>,
+}
+
+/// Result of replaying one transcript under one policy.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) figures: Figures,
+    /// Tokens of each model call.
+    pub(crate) contexts: Vec<u64>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) misses: Vec<Miss>,
+}
+
+/// A message that became shorter.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    /// Index of the model call that follows, from 0.
+    pub(crate) call: usize,
+    pub(crate) message: usize,
+    pub(crate) outcome: Outcome,
+    pub(crate) before: u64,
+    pub(crate) after: u64,
+}
+
+/// Something that a turn used and that was no longer shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Miss {
+    pub(crate) call: usize,
+    pub(crate) text: String,
+    pub(crate) is_quote: bool,
+    /// The newest result that held it.
+    pub(crate) result: usize,
+    /// True if a hint leads to it.
+    pub(crate) is_reachable: bool,
+}
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]
@@ -157,7 +195,7 @@ async fn one(
     policies: &[Policy],
     ruler: &Ruler,
 ) -> Result<Replayed, Failure> {
-    let messages = ids::of_a_provider(messages);
+    let messages = script::with_ids_of_a_provider(messages);
     let (read, ruler) = (Read::of(&messages), ruler.for_another());
     let script = Script::new(&messages, &read, &ruler);
     let mut replays = vec![agent::replay(&script, None).await.or_fail(&name)?];

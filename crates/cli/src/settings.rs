@@ -32,15 +32,18 @@ pub(crate) const HELP: &str =
 /// Reads a settings file, or the built-in policy of that name if there is no such file.
 pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     let names = READY.map(|(ready, _)| ready).join(", ");
-    let settings = if Path::new(name).exists() {
-        Settings::load(name)
-    } else if let Some((_, text)) = READY.iter().find(|(ready, _)| *ready == name) {
-        Settings::from_toml(text)
-    } else {
-        return Err(Failure::usage(
-            format!("there is no built-in policy and no file called {name} (built in: {names})"),
-            "name one of these, or a .toml or .json file",
-        ));
+    let ready = READY.iter().find(|(ready, _)| *ready == name);
+    let settings = match ready {
+        _ if Path::new(name).exists() => Settings::load(name),
+        Some((_, text)) => Settings::from_toml(text),
+        None => {
+            return Err(Failure::usage(
+                format!(
+                    "there is no built-in policy and no file called {name} (built in: {names})"
+                ),
+                "name one of these, or a .toml or .json file",
+            ));
+        }
     };
     settings.map_err(|error| {
         let hint = match error.line.is_none() && error.field.is_empty() {
@@ -106,14 +109,10 @@ pub(crate) fn of_run(
 /// The name of the settings of commands around agents: those of the arguments, else the user's, else
 /// a built-in policy.
 pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
-    let of_user = || {
-        let file = home?.settings();
-        file.exists().then(|| file.into_os_string().into_string())
-    };
-    named
-        .map(str::to_owned)
-        .or_else(|| of_user()?.ok())
-        .unwrap_or_else(|| READY[0].0.to_owned())
+    let of_user = home.map(Home::settings).filter(|file| file.exists());
+    let of_user = of_user.and_then(|file| file.into_os_string().into_string().ok());
+    let named = named.map(str::to_owned).or(of_user);
+    named.unwrap_or_else(|| READY[0].0.to_owned())
 }
 
 /// The settings of commands around agents, and the name of their source. If nothing names a store, it is
@@ -148,16 +147,13 @@ pub(crate) fn reader(
     args: &args::Reduction,
     location: Option<&str>,
 ) -> Result<ToolReduction, Failure> {
-    let config = args.config.clone();
+    let of_user = args::OfUser {
+        config: args.config.clone(),
+        backend: None,
+    };
     let (mut settings, origin) = match &args.backend {
         Some(_) => named(args)?,
-        None => around_agents(
-            &args::OfUser {
-                config,
-                backend: None,
-            },
-            user_store,
-        )?,
+        None => around_agents(&of_user, user_store)?,
     };
     for url in stores::named_in(&settings) {
         stores::expect(url).map_err(|failure| match Path::new(&origin).exists() {

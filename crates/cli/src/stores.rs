@@ -17,11 +17,10 @@ pub(crate) type OpenedStore = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sy
 
 /// Opens the store at `url`: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
 pub(crate) fn open(url: &str) -> OpenedStore {
-    #[cfg(feature = "s3")]
     if url.starts_with("s3://") {
+        #[cfg(feature = "s3")]
         return Ok(Arc::new(offcut_object_store::Objects::open(url)?));
-    }
-    if cfg!(not(feature = "s3")) && url.starts_with("s3://") {
+        #[cfg(not(feature = "s3"))]
         return Err(
             "this program was built without object stores: rebuild it with `--features s3`".into(),
         );

@@ -14,7 +14,7 @@ use crate::child::Output;
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::Input;
 use crate::output::write_raw;
-use crate::{args, notes, output, settings, stores};
+use crate::{args, output, settings, stores};
 
 const UNREADABLE: &str = "the command's output can't be read";
 
@@ -67,7 +67,7 @@ impl Stream {
         let mut live = live.lock().await;
         match truncated {
             Ok(truncated) if may_lose || !self.input.is_broken() => {
-                notes::note_failures(&truncated.report);
+                output::note_failures(&truncated.report);
                 live.finish(self.input.whole(), &truncated).await?;
                 match truncated.interrupted {
                     Some(error) => Err(Failure::new(error.to_string())),
@@ -76,7 +76,7 @@ impl Stream {
             }
             failed => {
                 match failed {
-                    Ok(truncated) => notes::note_failures(&truncated.report),
+                    Ok(truncated) => output::note_failures(&truncated.report),
                     Err(error) => output::warn(&chain(&error)),
                 }
                 let mut shown = live.head.len();

@@ -6,27 +6,35 @@
 //! runs are done.
 
 mod analysis;
-mod error;
 mod plan;
 mod process;
 #[cfg(test)]
 mod promise_tests;
-mod random;
 mod report;
 mod results;
 mod run;
 mod schedule;
 mod statistics;
 mod tasks;
-mod trial;
 mod usage;
 
+use std::io;
+use std::path::Path;
+
+use crate::failure::Failure;
 pub(crate) use analysis::{Analysis, ArmFigures, Verdict};
 pub(crate) use plan::{Arm, Design, Plan};
-pub use random::Random;
 pub(crate) use report::{markdown, plan_text};
 pub(crate) use results::{Record, Results};
-pub(crate) use schedule::schedule;
+pub(crate) use run::Trial;
+pub use schedule::Random;
 pub(crate) use tasks::{Task, tasks};
-pub(crate) use trial::Trial;
-pub(crate) use usage::Usage;
+use usage::Usage;
+
+/// A file or folder that can't be read or written.
+fn file(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+    |error| {
+        Failure::new(format!("{}: {error}", path.display()))
+            .hint("nothing that was recorded is lost; run the command again when the cause is gone")
+    }
+}

@@ -1,33 +1,87 @@
 //! Examines an installation: reads the agent's settings and sends a result of its own through them.
 
 mod codex;
-mod finding;
 mod probe;
 mod servers;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agents::install::{
-    AgentFile, InstallError, Installation, commands_in, installed_path, parse_settings,
+    AgentFile, Installation, commands_in, installed_path, parse_settings,
 };
-use crate::agents::{Agent, layout, log};
-
-pub use finding::{Finding, Level};
+use crate::agents::{Agent, AgentFacts, log};
+use crate::failure::Failure;
 use probe::Probe;
+
+/// A finding about an installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its weight.
+    pub level: Level,
+    /// A sentence.
+    pub text: String,
+    /// Advice, if there is something to do.
+    pub advice: Option<String>,
+}
+
+/// The weight of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Something works.
+    Works,
+    /// Something may be worth a look.
+    Note,
+    /// Something does not work.
+    Problem,
+}
+
+impl Level {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Works => "works",
+            Self::Note => "note",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+impl Finding {
+    fn works(text: impl Into<String>) -> Self {
+        Self {
+            level: Level::Works,
+            text: text.into(),
+            advice: None,
+        }
+    }
+
+    fn note(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            level: Level::Note,
+            text: text.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    fn problem(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            level: Level::Problem,
+            ..Self::note(text, advice)
+        }
+    }
+}
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.
 pub fn examine(installation: &Installation) -> Vec<Finding> {
     let mut findings = vec![version(installation.agent)];
-    match commands(installation) {
-        Ok(found) => {
-            findings.extend(found.findings);
-            if let Some(command) = found.command {
-                findings.extend(probe(installation, &command, &found.settings));
-            }
-        }
+    match commands(installation, &mut findings) {
+        Ok((Some(command), settings)) => findings.extend(probe(installation, &command, &settings)),
+        Ok((None, _)) => {}
         Err(error) => findings.push(Finding::problem(
             error.to_string(),
             "change what it names, then try again",
@@ -39,7 +93,9 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
 
 /// Finds the version of the agent on the PATH.
 fn version(agent: Agent) -> Finding {
-    let (program, oldest) = (agent.program(), oldest(agent));
+    let AgentFacts {
+        program, oldest, ..
+    } = agent.facts();
     let output = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())
@@ -49,9 +105,9 @@ fn version(agent: Agent) -> Finding {
     let mut texts = texts.iter().flatten();
     let found = texts.find_map(|text| number(&String::from_utf8_lossy(text)));
     let name = |[major, minor, patch]: [u64; 3]| format!("{major}.{minor}.{patch}");
-    let oldest_name = name(oldest);
+    let oldest_name = name(*oldest);
     match found {
-        Some(found) if found >= oldest => Finding::works(format!(
+        Some(found) if found >= *oldest => Finding::works(format!(
             "{agent} {} lets hooks replace results",
             name(found)
         )),
@@ -66,17 +122,6 @@ fn version(agent: Agent) -> Finding {
     }
 }
 
-/// The oldest version that is known to work.
-fn oldest(agent: Agent) -> [u64; 3] {
-    match agent {
-        Agent::ClaudeCode => [2, 1, 121],
-        Agent::Codex => [0, 169, 0],
-        Agent::GeminiCli => [0, 61, 0],
-        Agent::OpenCode => [1, 18, 0],
-        Agent::Pi => [0, 73, 0],
-    }
-}
-
 /// The first version number in a text.
 fn number(text: &str) -> Option<[u64; 3]> {
     let mut words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
@@ -87,65 +132,54 @@ fn number(text: &str) -> Option<[u64; 3]> {
     })
 }
 
-/// The command that an agent runs, with findings about the settings that name it.
-struct Found {
-    findings: Vec<Finding>,
-    command: Option<String>,
-    settings: Value,
-}
-
-fn commands(installation: &Installation) -> Result<Found, InstallError> {
+/// The command that the agent runs, and its settings, with findings about them.
+fn commands(
+    installation: &Installation,
+    findings: &mut Vec<Finding>,
+) -> Result<(Option<String>, Value), Failure> {
     let agent = installation.agent;
     let install = format!("`offcut install {agent}`");
-    let path = installed_path(agent, &installation.scope)?;
-    let is_settings = path
-        .extension()
-        .is_some_and(|extension| extension == "json");
+    let file = &installed_path(agent, &installation.scope)?;
+    let path = file.display();
     let is_up_to_date = installation.is_up_to_date()?;
-    let (settings, commands) = if is_settings {
-        let settings = parse_settings(&path)?;
+    let (settings, commands) = if agent.facts().event.is_empty() {
+        let command = file.exists().then(|| installation.command()).transpose()?;
+        (Value::Null, Vec::from_iter(command))
+    } else {
+        let settings = parse_settings(file)?;
         let commands = commands_in(&settings, agent);
         (settings, commands)
-    } else {
-        let command = installation.command()?;
-        (
-            Value::Null,
-            path.exists().then_some(command).into_iter().collect(),
-        )
     };
-    let file = &path;
-    let path = path.display();
-    let mut findings = match commands.first() {
-        None => vec![Finding::problem(
+    let Some(command) = commands.first() else {
+        let others = installation.installed_paths()?;
+        findings.push(Finding::problem(
             format!("Offcut is not installed in {path}"),
-            match installation.installed_paths()?.first() {
+            match others.first() {
                 Some(other) => format!(
                     "it is installed in {}: add --project with that project's folder, or run {install}",
                     other.display()
                 ),
                 None => format!("run {install}"),
             },
-        )],
-        Some(command) => vec![Finding::works(format!("{path} names {command}"))],
+        ));
+        return Ok((None, settings));
     };
+    findings.push(Finding::works(format!("{path} names {command}")));
     if commands.len() > 1 {
         let text = format!("{path} names Offcut {} times", commands.len());
         findings.push(Finding::note(text, "leave one of its hooks"));
     }
-    if !commands.is_empty() && !is_up_to_date {
-        let text = format!("{path} is not as this program would install it");
+    if !is_up_to_date {
         findings.push(Finding::note(
-            text,
+            format!("{path} is not as this program would install it"),
             format!("{install} brings it up to date"),
         ));
     }
     if agent == Agent::ClaudeCode
-        && !commands.is_empty()
         && serde_json::from_str::<Value>(AgentFile::read(file)?.text()?).is_err()
     {
-        let text = format!("{path} is not strict JSON, so Claude Code ignores all of it");
         findings.push(Finding::problem(
-            text,
+            format!("{path} is not strict JSON, so Claude Code ignores all of it"),
             "remove comments and trailing commas",
         ));
     }
@@ -154,23 +188,17 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
         findings.push(Finding::problem(text, "remove `disableAllHooks`"));
     }
     if agent == Agent::Codex
-        && let Some(command) = commands.first()
-        && let Some(home) = layout::agent_home(agent)
+        && let Some(config) = agent.facts().home.join("config.toml")
     {
-        let config = home.join("config.toml");
         findings.extend(codex::findings(&config, file, &settings, command)?);
     }
-    Ok(Found {
-        findings,
-        command: commands.into_iter().next(),
-        settings,
-    })
+    Ok((Some(command.clone()), settings))
 }
 
 /// Sends a result through the command, and follows the hint in the answer.
 fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Finding> {
     let agent = installation.agent;
-    let probe = Probe::new(agent);
+    let mut probe = Probe::new(agent);
     let length = probe.original.len();
     let log = installation.home.log();
     let size = |file: &Path| file.metadata().map_or(0, |file| file.len());
@@ -179,7 +207,6 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
     let answered = match probe.send(command) {
         Ok(Some(answered)) => answered,
         Ok(None) => {
-            probe.clean_up(None);
             let [is_logged, is_answered] = [sizes()[0] != logged, sizes()[1] != answers];
             if is_answered && !is_logged {
                 return vec![Finding::note(
@@ -187,8 +214,7 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
                     "lower the limit of the probe's tool in the settings to try the rest",
                 )];
             }
-            let text = log::open(&log).ok().flatten().map(std::io::read_to_string);
-            let text = text.and_then(Result::ok).unwrap_or_default();
+            let text = log::read(&log).unwrap_or_default();
             let why = match text.lines().last().filter(|_| is_logged) {
                 Some(line) => format!("the log says: {line}"),
                 None => format!("the log, {}, does not say why", log.display()),
@@ -199,7 +225,6 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
             )];
         }
         Err(problem) => {
-            probe.clean_up(None);
             return vec![Finding::problem(
                 format!("the hook's command does not run: {problem}"),
                 format!("run `offcut install {agent}` again"),
@@ -239,7 +264,6 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
     } else {
         Finding::works("the agent may read the store without asking")
     });
-    probe.clean_up(Some(location));
     findings
 }
 

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::agents::install::{InstallError, parse_settings, read_text};
-use crate::agents::{Agent, layout};
+use crate::agents::Agent;
+use crate::agents::install::{parse_settings, read_text};
+use crate::failure::Failure;
 
 /// The endpoints of an agent by the names of their providers: `anthropic`, `openai`, `gemini`.
-pub type Endpoints = BTreeMap<&'static str, String>;
+pub(crate) type Endpoints = BTreeMap<&'static str, String>;
 
 /// Names of providers in the settings of OpenCode and pi, and ours.
 const NAMES: [(&str, &str); 3] = [
@@ -29,24 +30,17 @@ type Variables = BTreeMap<String, String>;
 ///
 /// The agent would go elsewhere than a base URL can lead it, its settings can't be read, or it depends on
 /// more than they say which URL it takes. The error says what to do. It holds none of their text.
-pub fn endpoints(agent: Agent, folder: &Path, arguments: &[String]) -> Result<Endpoints, String> {
+pub(crate) fn endpoints(
+    agent: Agent,
+    folder: &Path,
+    arguments: &[String],
+) -> Result<Endpoints, String> {
     let text = |text: OsString| text.into_string().ok();
     let variables = std::env::vars_os();
     let variables = variables
         .filter_map(|(name, value)| text(name).zip(text(value)))
         .collect();
     of(agent, folder, arguments, &variables)
-}
-
-/// The setting or variable in which `agent` has a base URL.
-pub fn setting(agent: Agent) -> &'static str {
-    match agent {
-        Agent::ClaudeCode => "ANTHROPIC_BASE_URL",
-        Agent::Codex => "openai_base_url",
-        Agent::GeminiCli => "GOOGLE_GEMINI_BASE_URL",
-        Agent::OpenCode => "baseURL",
-        Agent::Pi => "baseUrl",
-    }
 }
 
 fn of(
@@ -58,15 +52,16 @@ fn of(
     match agent {
         Agent::ClaudeCode => claude_code(folder, arguments, variables),
         Agent::Codex => {
-            let of_user = layout::in_agent_home(Agent::Codex, "config.toml");
-            let own = [PathBuf::from("/etc/codex/config.toml")];
-            let own: Vec<_> = own.into_iter().chain(of_user).collect();
-            let login = layout::in_agent_home(Agent::Codex, "auth.json");
+            let settings = agent.facts().settings;
+            let system = Some(PathBuf::from("/etc/codex/config.toml"));
+            let own = [system, settings.join("config.toml")];
+            let own: Vec<_> = own.into_iter().flatten().collect();
+            let login = settings.join("auth.json");
             codex(&own, login.as_deref(), folder, arguments, variables)
         }
         Agent::GeminiCli => gemini_cli(folder, variables),
         Agent::OpenCode => opencode(folder, arguments, variables),
-        Agent::Pi => pi(layout::pi_settings().as_deref(), arguments),
+        Agent::Pi => pi(agent.facts().settings.path().as_deref(), arguments),
     }
 }
 
@@ -91,7 +86,7 @@ fn claude_code(
     } else {
         "/etc/claude-code/managed-settings.json"
     });
-    let of_user = layout::in_agent_home(Agent::ClaudeCode, "settings.json");
+    let of_user = Agent::ClaudeCode.facts().settings.join("settings.json");
     // Later files win.
     let files = of_user.into_iter().chain([
         folder.join(".claude/settings.json"),
@@ -122,10 +117,10 @@ fn claude_code(
         Some((name, _)) => Err(format!(
             "{name} is set, so the agent goes to a cloud's own endpoint, past any base URL: unset it, or use the agent's hooks"
         )),
-        None => Ok(given(&set, URL)
-            .map(|url| ("anthropic", url))
-            .into_iter()
-            .collect()),
+        None => {
+            let url = given(&set, URL);
+            Ok(Endpoints::from_iter(url.map(|url| ("anthropic", url))))
+        }
     }
 }
 
@@ -259,10 +254,8 @@ fn gemini_cli(folder: &Path, variables: &Variables) -> Result<Endpoints, String>
             ));
         }
     }
-    Ok(given(variables, URL)
-        .map(|url| ("gemini", url))
-        .into_iter()
-        .collect())
+    let url = given(variables, URL);
+    Ok(Endpoints::from_iter(url.map(|url| ("gemini", url))))
 }
 
 fn opencode(
@@ -272,7 +265,7 @@ fn opencode(
 ) -> Result<Endpoints, String> {
     const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
     refuse_others(values(options(arguments), "--model", "-m"))?;
-    let global = layout::opencode_settings();
+    let global = Agent::OpenCode.facts().settings.path();
     let of_user = std::env::home_dir().map(|home| home.join(".opencode"));
     let named = given(variables, "OPENCODE_CONFIG_DIR").map(PathBuf::from);
     let own = global.iter().cloned().chain(of_user).chain(named);
@@ -472,7 +465,7 @@ fn text(file: &Path) -> Result<String, String> {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
-fn unreadable(error: InstallError) -> String {
+fn unreadable(error: Failure) -> String {
     format!("{error}: so nothing tells where the agent's key may go")
 }
 

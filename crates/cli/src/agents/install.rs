@@ -1,13 +1,12 @@
 //! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again.
 
-mod command;
-mod error;
+mod content;
 mod file;
-mod installation;
 mod jsonc;
-mod place;
 mod record;
 
+use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
@@ -16,17 +15,61 @@ use serde_json::Value;
 
 use crate::agents::Agent;
 use crate::agents::layout::Home;
-pub(crate) use command::front_words;
+use crate::failure::{Failure, chain};
+use content::Content;
+pub(crate) use content::{commands_in, words};
 pub(crate) use file::AgentFile;
 use file::MARK;
 use jsonc::Addition;
-use place::Content;
 use record::{Record, StoredRecord};
+pub(crate) use record::{read_json, write_json};
 
-pub use error::InstallError;
-pub use installation::{Installation, Scope};
-pub(crate) use place::commands_in;
-pub use place::installed_path;
+/// The place of an agent's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// The user's own settings, for all projects.
+    User,
+    /// The user's own settings for the project in this folder, which are not shared with others.
+    Project(PathBuf),
+}
+
+impl Scope {
+    /// The file of `agent` in this scope: `of_user`, or `of_project` in the project's folder.
+    pub(crate) fn place(
+        &self,
+        agent: Agent,
+        of_user: Option<PathBuf>,
+        of_project: &str,
+    ) -> Result<PathBuf, Failure> {
+        match self {
+            Self::User => of_user.ok_or_else(|| {
+                let problem = "there is no home directory; set HOME";
+                refused(Path::new(agent.facts().name), problem)
+            }),
+            Self::Project(folder) => {
+                let problem = "it can't be opened; name the folder of a project";
+                let opened = folder.canonicalize().map_err(because(folder, problem));
+                opened.map(|folder| folder.join(of_project))
+            }
+        }
+    }
+}
+
+/// An installation: an agent, the place of its settings, and what they are to name.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    /// The agent.
+    pub agent: Agent,
+    /// The place of its settings.
+    pub scope: Scope,
+    /// The user's folder.
+    pub home: Home,
+    /// The directory that the agent gets the right to read: the store of the user's settings if it is one, else that of
+    /// the user's folder.
+    pub store: PathBuf,
+    /// The program `offcut`, which the settings name.
+    pub program: PathBuf,
+}
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +100,16 @@ pub enum Outcome {
     Removed,
 }
 
+/// The failure of a change, which has left the file at `path` as it was.
+pub(crate) fn refused(path: &Path, problem: impl fmt::Display) -> Failure {
+    Failure::new(format!("{}: {problem}", path.display())).hint("nothing was changed")
+}
+
+/// The same, because of an error.
+pub(crate) fn because<E: Error>(path: &Path, problem: &str) -> impl Fn(E) -> Failure {
+    move |error| refused(path, format_args!("{problem}: {}", chain(&error)))
+}
+
 impl Installation {
     /// Adds Offcut to the agent's settings. A second time, nothing changes.
     ///
@@ -65,17 +118,15 @@ impl Installation {
     /// # Errors
     ///
     /// The agent can't be set up like this, or a file can't be changed. Files are then unchanged.
-    pub fn install(&self) -> Result<Changed, InstallError> {
+    pub fn install(&self) -> Result<Changed, Failure> {
         let path = installed_path(self.agent, &self.scope)?;
-        let store = &self.store;
-        Fs::open(store)
-            .map_err(|error| InstallError::because(store, "the store can't be used", error))?;
+        Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
         let stored = stored.as_ref();
-        let (values, wanted) = match place::content(self)? {
+        let (values, wanted) = match content::of(self)? {
             Content::Values(additions) => {
-                let values = place::in_words(&additions);
+                let values = content::in_words(&additions);
                 (values, self.added(&file, stored, additions)?)
             }
             Content::Whole(text) => (Vec::new(), placed(&file, stored, text)?),
@@ -124,20 +175,18 @@ impl Installation {
     /// # Errors
     ///
     /// A file can't be changed, or a file of Offcut's was changed by others. It is then unchanged.
-    pub fn uninstall(&self) -> Result<Changed, InstallError> {
+    pub fn uninstall(&self) -> Result<Changed, Failure> {
         let path = installed_path(self.agent, &self.scope)?;
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
-        let content = place::content(self)?;
-        let is_untouched = stored.as_ref().is_some_and(|stored| stored.is_in(&file));
         let mut values = Vec::new();
-        let (outcome, bytes) = match (&stored, &content) {
-            (Some(stored), _) if is_untouched => (Outcome::Restored, stored.original()?),
+        let (outcome, bytes) = match (&stored, content::of(self)?) {
+            (Some(stored), _) if stored.is_in(&file) => (Outcome::Restored, stored.original()?),
             _ if file.bytes().is_none() => (Outcome::Unchanged, None),
             (_, Content::Values(wanted)) => {
                 let of_record = stored.as_ref().map(|stored| &stored.record.additions);
-                let additions = of_record.unwrap_or(wanted);
-                values = place::in_words(additions);
+                let additions = of_record.unwrap_or(&wanted);
+                values = content::in_words(additions);
                 let removed = remove(&file, stored.as_ref(), additions)?;
                 self.check_rest(&file, text_of(&removed))?;
                 match Some(&*removed) == file.bytes() {
@@ -167,28 +216,28 @@ impl Installation {
         })
     }
 
-    /// The command that the agent runs, as a line of a shell.
-    pub(crate) fn command(&self) -> Result<String, InstallError> {
-        command::line(self)
-    }
-
     /// Returns true if the agent's file has what an installation would give it.
     ///
     /// # Errors
     ///
     /// The file can't be read or understood.
-    pub(crate) fn is_up_to_date(&self) -> Result<bool, InstallError> {
+    pub(crate) fn is_up_to_date(&self) -> Result<bool, Failure> {
         let path = installed_path(self.agent, &self.scope)?;
         let file = AgentFile::read(&path)?;
-        match place::content(self)? {
+        match content::of(self)? {
             Content::Values(additions) => {
-                let refuse = |problem| file.refused(problem);
-                let settings = jsonc::parse(file.text()?).map_err(refuse)?;
-                place::check(self.agent, &settings).map_err(refuse)?;
+                let settings = self.settings_in(&file)?;
                 Ok(additions.iter().all(|addition| addition.is_in(&settings)))
             }
             Content::Whole(text) => Ok(file.bytes() == Some(text.as_bytes())),
         }
+    }
+
+    /// The settings in `file`, which are refused if a replaced result would be an error under them.
+    fn settings_in(&self, file: &AgentFile) -> Result<Value, Failure> {
+        let settings = jsonc::parse(file.text()?);
+        let checked = settings.and_then(|settings| content::checked(self.agent, settings));
+        checked.map_err(|problem| file.refused(problem))
     }
 
     /// The settings with `additions`; `None` if they have them.
@@ -197,10 +246,8 @@ impl Installation {
         file: &AgentFile,
         stored: Option<&StoredRecord>,
         additions: Vec<Addition>,
-    ) -> Result<Option<Wanted>, InstallError> {
-        let refuse = |problem: String| file.refused(problem);
-        let current = jsonc::parse(file.text()?).map_err(refuse)?;
-        place::check(self.agent, &current).map_err(refuse)?;
+    ) -> Result<Option<Wanted>, Failure> {
+        let current = self.settings_in(file)?;
         let is_there = additions.iter().all(|addition| addition.is_in(&current));
         let mut of_record = stored.iter().flat_map(|stored| &stored.record.additions);
         if is_there && of_record.all(|addition| additions.contains(addition)) {
@@ -217,6 +264,7 @@ impl Installation {
         };
         let base = original.as_deref().map(text_of).unwrap_or_default();
         // Values that were there before are not ours to remove.
+        let refuse = |problem: String| file.refused(problem);
         let before = jsonc::parse(base).map_err(refuse)?;
         self.check_rest(file, base)?;
         let mut missing = additions;
@@ -230,11 +278,11 @@ impl Installation {
     }
 
     /// Refuses settings that name Offcut without the values of an installation: somebody has changed these.
-    fn check_rest(&self, file: &AgentFile, rest: &str) -> Result<(), InstallError> {
+    fn check_rest(&self, file: &AgentFile, rest: &str) -> Result<(), Failure> {
         let rest = jsonc::parse(rest).unwrap_or_default();
         match commands_in(&rest, self.agent).first() {
             None => Ok(()),
-            Some(command) => Err(file.refused(format!(
+            Some(command) => Err(file.refused(format_args!(
                 "a hook in it with the command `{command}` was changed; take it out by hand, and try again"
             ))),
         }
@@ -245,25 +293,41 @@ impl Installation {
     /// # Errors
     ///
     /// The records can't be read.
-    pub fn installed_paths(&self) -> Result<Vec<PathBuf>, InstallError> {
+    pub fn installed_paths(&self) -> Result<Vec<PathBuf>, Failure> {
         let all = record::all(&self.records())?;
         Ok(all.into_iter().map(|stored| stored.record.file).collect())
     }
 
     fn records(&self) -> PathBuf {
-        self.home.installed().join(self.agent.name())
+        records(&self.home, self.agent)
     }
+
+    /// The command that the agent runs, as a line of a shell.
+    pub(crate) fn command(&self) -> Result<String, Failure> {
+        content::line(self)
+    }
+}
+
+/// The folder of the records of an agent's changed files.
+pub(crate) fn records(home: &Home, agent: Agent) -> PathBuf {
+    home.installed().join(agent.facts().name)
+}
+
+/// The file that an installation changes: the agent's settings, or a plug-in of ours.
+pub(crate) fn installed_path(agent: Agent, scope: &Scope) -> Result<PathBuf, Failure> {
+    let [of_user, of_project] = agent.facts().installed;
+    scope.place(agent, agent.facts().settings.join(of_user), of_project)
 }
 
 /// The user's folder of the installation that is in the agent's file, whatever the environment names. `None` if it has
 /// none that tells.
-pub fn installed_home(agent: Agent, scope: &Scope) -> Option<Home> {
+pub(crate) fn installed_home(agent: Agent, scope: &Scope) -> Option<Home> {
     let path = installed_path(agent, scope).ok()?;
     let file = AgentFile::read(&path).ok()?;
-    command::named_home(file.text().ok()?, agent).or_else(|| {
+    content::named_home(file.text().ok()?, agent).or_else(|| {
         let home = Home::by_default()?;
-        let records = home.installed().join(agent.name());
-        record::find(&records, &path).ok()?.map(|_| home)
+        let record = record::find(&records(&home, agent), &path).ok()?;
+        record.map(|_| home)
     })
 }
 
@@ -285,7 +349,7 @@ fn placed(
     file: &AgentFile,
     stored: Option<&StoredRecord>,
     text: String,
-) -> Result<Option<Wanted>, InstallError> {
+) -> Result<Option<Wanted>, Failure> {
     let untouched = stored.filter(|stored| stored.is_in(file));
     if stored.is_some() && untouched.is_none() && file.bytes().is_some() {
         return Err(file.refused(TOUCHED));
@@ -323,7 +387,7 @@ fn remove(
     file: &AgentFile,
     stored: Option<&StoredRecord>,
     additions: &[Addition],
-) -> Result<Vec<u8>, InstallError> {
+) -> Result<Vec<u8>, Failure> {
     let original = stored.map(StoredRecord::original).transpose()?.flatten();
     let original = original.as_deref().map(text_of);
     let before = original.and_then(|text| jsonc::parse(text).ok());
@@ -356,13 +420,13 @@ fn undone(text: &str, written: &str, original: &str) -> Option<String> {
 }
 
 /// Parses a settings file; a missing one is empty.
-pub(crate) fn parse_settings(path: &Path) -> Result<Value, InstallError> {
+pub(crate) fn parse_settings(path: &Path) -> Result<Value, Failure> {
     let file = AgentFile::read(path)?;
     jsonc::parse(file.text()?).map_err(|problem| file.refused(problem))
 }
 
 /// Reads the text of a settings file; a missing one is empty.
-pub(crate) fn read_text(path: &Path) -> Result<String, InstallError> {
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     Ok(AgentFile::read(path)?.text()?.to_owned())
 }
 

@@ -4,7 +4,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::agents::Agent;
 use crate::failure::Failure;
 
 /// The folder of one user: `OFFCUT_HOME`, else `offcut` in `XDG_DATA_HOME`, else
@@ -103,45 +102,6 @@ impl Home {
     }
 }
 
-/// The folder in which `agent` keeps its own files, such as `~/.claude`. `None` if it is unknown.
-pub fn agent_home(agent: Agent) -> Option<PathBuf> {
-    let in_home = |name| Some(folder("HOME")?.join(name));
-    match agent {
-        Agent::ClaudeCode => folder("CLAUDE_CONFIG_DIR").or_else(|| in_home(".claude")),
-        Agent::Codex => folder("CODEX_HOME").or_else(|| in_home(".codex")),
-        Agent::GeminiCli => folder("GEMINI_CLI_HOME")
-            .map(|home| home.join(".gemini"))
-            .or_else(|| in_home(".gemini")),
-        Agent::OpenCode => match folder("XDG_DATA_HOME") {
-            Some(data) => Some(data.join("opencode")),
-            None => in_home(".local/share/opencode"),
-        },
-        Agent::Pi => in_home(".pi"),
-    }
-}
-
-/// A path in the folder in which `agent` keeps its own files. `None` if that is unknown.
-pub(crate) fn in_agent_home(agent: Agent, path: &str) -> Option<PathBuf> {
-    Some(agent_home(agent)?.join(path))
-}
-
-/// The file in which Claude Code keeps the user's MCP servers, among others. `None` if it is unknown.
-pub(crate) fn claude_code_state() -> Option<PathBuf> {
-    let folder = folder("CLAUDE_CONFIG_DIR").or_else(|| folder("HOME"))?;
-    Some(folder.join(".claude.json"))
-}
-
-/// The folder of OpenCode's settings and plug-ins. `None` if it is unknown.
-pub(crate) fn opencode_settings() -> Option<PathBuf> {
-    let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
-    Some(settings?.join("opencode"))
-}
-
-/// The folder of pi's settings and extensions. `None` if it is unknown.
-pub(crate) fn pi_settings() -> Option<PathBuf> {
-    folder("PI_CODING_AGENT_DIR").or_else(|| Some(folder("HOME")?.join(".pi/agent")))
-}
-
 /// The paths in a folder; none if it is missing.
 pub(crate) fn paths_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match std::fs::read_dir(folder) {
@@ -150,7 +110,8 @@ pub(crate) fn paths_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-fn folder(variable: &str) -> Option<PathBuf> {
+/// The folder that a variable of the environment names.
+pub(crate) fn folder(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .filter(|path| !path.is_empty())
         .map(PathBuf::from)

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::units;
+use crate::{output, units};
 
 /// Maximum length of a log in bytes. A longer one is moved to `<name>.old`, which it replaces.
 const MAX_LENGTH: u64 = 256 * 1024;
@@ -16,8 +16,8 @@ const MAX_LINE: usize = 1_024;
 /// # Errors
 ///
 /// The file can't be written.
-pub fn append(path: &Path, line: &str) -> io::Result<()> {
-    let line: String = line.chars().flat_map(visible).take(MAX_LINE).collect();
+pub(crate) fn append(path: &Path, line: &str) -> io::Result<()> {
+    let line: String = output::visible(line).chars().take(MAX_LINE).collect();
     append_lines(path, &format!("{} {line}\n", units::now()), MAX_LENGTH)
 }
 
@@ -51,6 +51,11 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// Reads the text of a regular file; empty if it is missing.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    open(path)?.map_or_else(|| Ok(String::new()), io::read_to_string)
+}
+
 /// Fails for whatever is there in place of a regular file: opening a pipe waits for its other end, and a device may
 /// have no end.
 fn refuse_others(path: &Path) -> io::Result<()> {
@@ -68,12 +73,6 @@ pub(crate) fn old(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".old");
     PathBuf::from(name)
-}
-
-fn visible(character: char) -> impl Iterator<Item = char> {
-    let escaped = character.is_control().then(|| character.escape_default());
-    let plain = escaped.is_none().then_some(character);
-    escaped.into_iter().flatten().chain(plain)
 }
 
 #[cfg(test)]

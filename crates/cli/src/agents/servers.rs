@@ -3,18 +3,21 @@
 
 mod edit;
 mod json_file;
-mod place;
-mod server;
 mod toml_file;
 
+use std::ops::Range;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use crate::agents::install::{AgentFile, InstallError, Installation, front_words};
+use crate::agents::Agent;
+use crate::agents::install::{
+    AgentFile, Installation, read_json, records, refused, words, write_json,
+};
+use crate::failure::Failure;
+use crate::units;
 use edit::{Wrapped, undone, wrapped};
-use place::ServersFile;
-use server::Server;
 
 /// The MCP servers in one file of an agent's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -41,8 +44,8 @@ impl Installation {
     /// # Errors
     ///
     /// The settings can't be read or changed. They are then unchanged.
-    pub fn wrap_servers(&self) -> Result<Option<Servers>, InstallError> {
-        let front = front_words(self)?;
+    pub fn wrap_servers(&self) -> Result<Option<Servers>, Failure> {
+        let front = words(self, ["mcp", "--"])?;
         self.change(|place, bare| {
             let servers = place.read(bare)?;
             let (text, all) = wrapped(bare, &servers, &front);
@@ -60,7 +63,7 @@ impl Installation {
     /// # Errors
     ///
     /// The settings can't be read or changed. They are then unchanged.
-    pub fn unwrap_servers(&self) -> Result<Option<Servers>, InstallError> {
+    pub fn unwrap_servers(&self) -> Result<Option<Servers>, Failure> {
         self.change(|_, bare| Ok((bare.to_owned(), Vec::new())))
     }
 
@@ -70,12 +73,12 @@ impl Installation {
     /// # Errors
     ///
     /// The settings can't be read.
-    pub fn servers(&self) -> Result<Option<Servers>, InstallError> {
-        let Some(place) = place::of(self)? else {
+    pub fn servers(&self) -> Result<Option<Servers>, Failure> {
+        let Some(place) = ServersFile::of(self)? else {
             return Ok(None);
         };
         let file = AgentFile::read(&place.path)?;
-        looked(&place, file.text()?, false).map(Some)
+        place.looked(file.text()?, false).map(Some)
     }
 
     /// Returns true if servers of the agent have Offcut in front by this user's record.
@@ -83,28 +86,28 @@ impl Installation {
     /// # Errors
     ///
     /// The record can't be read.
-    pub fn has_wrapped_servers(&self) -> Result<bool, InstallError> {
-        let Some(place) = place::of(self)? else {
-            return Ok(false);
-        };
-        Ok(!edit::read_record(&place)?.is_empty())
+    pub fn has_wrapped_servers(&self) -> Result<bool, Failure> {
+        match ServersFile::of(self)? {
+            Some(place) => Ok(!place.record()?.is_empty()),
+            None => Ok(false),
+        }
     }
 
     /// Takes back an earlier change of the servers, and makes another in its place.
     fn change(
         &self,
         new: impl FnOnce(&ServersFile, &str) -> Result<(String, Vec<Wrapped>), String>,
-    ) -> Result<Option<Servers>, InstallError> {
-        let Some(place) = place::of(self)? else {
+    ) -> Result<Option<Servers>, Failure> {
+        let Some(place) = ServersFile::of(self)? else {
             return Ok(None);
         };
-        let refuse = |problem: String| InstallError::new(&place.path, problem);
+        let refuse = |problem: String| refused(&place.path, problem);
         let file = AgentFile::read(&place.path)?;
         let text = file.text()?;
-        let before = edit::read_record(&place)?;
+        let before = place.record()?;
         if file.bytes().is_none() {
-            edit::write_record(&place, &[])?;
-            return looked(&place, text, false).map(Some);
+            place.write_record(&[])?;
+            return place.looked(text, false).map(Some);
         }
         let servers = place.read(text).map_err(refuse)?;
         let (bare, all) = undone(text, &servers, &before);
@@ -114,12 +117,11 @@ impl Installation {
         let (changed, record) = new(&place, &bare).map_err(refuse)?;
         if changed != text {
             // Both records hold until the file is changed: without one, a change could not be taken back.
-            let both: Vec<Wrapped> = before.iter().chain(&record).cloned().collect();
-            edit::write_record(&place, &both)?;
+            place.write_record(&[&before[..], &record].concat())?;
             file.replace(Some(file.marked(&changed).as_bytes()))?;
         }
-        edit::write_record(&place, &record)?;
-        looked(&place, &changed, changed != text).map(Some)
+        place.write_record(&record)?;
+        place.looked(&changed, changed != text).map(Some)
     }
 }
 
@@ -140,26 +142,147 @@ fn unusual(cure: &str) -> String {
     format!("a server's command is written in an unusual way; {cure}")
 }
 
-fn looked(place: &ServersFile, text: &str, is_changed: bool) -> Result<Servers, InstallError> {
-    let found = place.read(text);
-    let found = found.map_err(|problem| InstallError::new(&place.path, problem))?;
-    let mut servers = Servers {
-        path: place.path.clone(),
-        is_changed,
-        ..Servers::default()
-    };
-    for server in found {
-        let list = match &server.command {
-            Some(command) => match command.front() {
-                Some(front) => {
+/// A file with MCP servers, and the record of its changes.
+#[derive(Debug)]
+struct ServersFile {
+    agent: Agent,
+    path: PathBuf,
+    record: PathBuf,
+}
+
+/// The changes of one file.
+#[derive(Debug, Serialize, Deserialize)]
+struct ServersRecord {
+    file: PathBuf,
+    servers: Vec<Wrapped>,
+}
+
+impl ServersFile {
+    /// The file of an installation; `None` if the agent has none.
+    fn of(installation: &Installation) -> Result<Option<Self>, Failure> {
+        let agent = installation.agent;
+        let Some((of_user, of_project)) = agent.facts().servers else {
+            return Ok(None);
+        };
+        let mut path = installation
+            .scope
+            .place(agent, of_user.path(), of_project)?;
+        if agent == Agent::OpenCode {
+            // Its settings may have one of two names.
+            let [with_comments, without] =
+                ["opencode.jsonc", "opencode.json"].map(|name| path.join(name));
+            path = if with_comments.exists() {
+                with_comments
+            } else {
+                without
+            };
+        }
+        let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+        let name = format!("{}.json", units::hex(&digest[..12]));
+        let record = records(&installation.home, agent)
+            .join("servers")
+            .join(name);
+        Ok(Some(Self {
+            agent,
+            path,
+            record,
+        }))
+    }
+
+    /// Reads the servers in the file's text.
+    ///
+    /// # Errors
+    ///
+    /// The problem with the text, which is not quoted.
+    fn read(&self, text: &str) -> Result<Vec<Server>, String> {
+        match self.agent {
+            Agent::Codex => toml_file::read(text),
+            Agent::OpenCode => json_file::read(text, &[&["mcp"]]),
+            // Claude Code keeps servers of projects that are the user's own here too.
+            _ => json_file::read(text, &[&["mcpServers"], &["projects", "*", "mcpServers"]]),
+        }
+    }
+
+    fn looked(&self, text: &str, is_changed: bool) -> Result<Servers, Failure> {
+        let found = self.read(text);
+        let found = found.map_err(|problem| refused(&self.path, problem))?;
+        let mut servers = Servers {
+            path: self.path.clone(),
+            is_changed,
+            ..Servers::default()
+        };
+        for server in found {
+            let list = match server.command.as_ref().map(ServerCommand::front) {
+                Some(Some(front)) => {
                     servers.fronts.push(front.to_vec());
                     &mut servers.wrapped
                 }
-                None => &mut servers.bare,
-            },
-            None => &mut servers.remote,
-        };
-        list.extend(server.path.last().cloned());
+                Some(None) => &mut servers.bare,
+                None => &mut servers.remote,
+            };
+            list.extend(server.path.last().cloned());
+        }
+        Ok(servers)
     }
-    Ok(servers)
+
+    /// Reads the changes of the file. None if there is no record.
+    fn record(&self) -> Result<Vec<Wrapped>, Failure> {
+        let rest = "`offcut mcp --` from the agent's MCP servers";
+        let record = read_json::<ServersRecord>(&self.record, rest)?;
+        Ok(record.map_or_else(Vec::new, |record| record.servers))
+    }
+
+    /// Writes the changes of the file; without any, the record is removed.
+    fn write_record(&self, servers: &[Wrapped]) -> Result<(), Failure> {
+        let record = (!servers.is_empty()).then(|| ServersRecord {
+            file: self.path.clone(),
+            servers: servers.to_vec(),
+        });
+        write_json(&self.record, record.as_ref())
+    }
+}
+
+/// A server as a file has it.
+#[derive(Debug, Clone)]
+struct Server {
+    /// Names of the objects that lead to it, and its own.
+    path: Vec<String>,
+    /// `None` for a server with a URL.
+    command: Option<ServerCommand>,
+}
+
+/// The command of a server.
+#[derive(Debug, Clone)]
+struct ServerCommand {
+    /// The program and its arguments. There is at least the program.
+    words: Vec<String>,
+    /// The place of each word.
+    places: Vec<Range<usize>>,
+    args: ArgsPlace,
+}
+
+/// The place of a command's arguments.
+#[derive(Debug, Clone)]
+enum ArgsPlace {
+    /// A list of their own that starts here.
+    List { start: usize },
+    /// They are in the same list as the command.
+    Inside,
+    /// There are none. This begins a list of them after the command.
+    Missing { key: &'static str },
+}
+
+impl ServerCommand {
+    /// The words that run Offcut, if it is in front of the server.
+    fn front(&self) -> Option<&[String]> {
+        let at = match &self.words[..] {
+            [env, home, ..] if env == "env" && home.starts_with("OFFCUT_HOME=") => 2,
+            _ => 0,
+        };
+        let [program, mcp, ..] = self.words.get(at..)? else {
+            return None;
+        };
+        let name = program.rsplit('/').next().unwrap_or_default();
+        (name.starts_with("offcut") && mcp == "mcp").then(|| &self.words[..=at])
+    }
 }

@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agents::journal::Row;
 use crate::agents::layout::{self, Home};
-use crate::agents::{Agent, journal, log};
-
-/// Folders in which agents keep the transcripts of all projects and days.
-const ROOTS: [&str; 3] = ["projects", "sessions", "archived_sessions"];
+use crate::agents::{Agent, install, journal, log};
 
 /// All folders with transcripts that may name what is in the store of `home`: those of agents as far
 /// as they hold any, and those that have held any before, which are remembered for good: a disk that
@@ -20,16 +17,17 @@ const ROOTS: [&str; 3] = ["projects", "sessions", "archived_sessions"];
 /// # Errors
 ///
 /// Some transcripts can't be read, so nothing tells which results are still named. The error says why.
-pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
+pub(crate) fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
     let rows = journal::read(&home.journal())
         .map_err(|error| format!("the journal can't be read: {error}"))?;
     remember(home, &rows)
         .map_err(|error| format!("the folders of transcripts can't be noted: {error}"))?;
     let mut all = remembered(home)
         .map_err(|error| format!("the folders of transcripts can't be read: {error}"))?;
-    let installed = layout::paths_in(&home.installed().join(Agent::OpenCode.name()));
+    let opencode = Agent::OpenCode.facts().name;
+    let installed = layout::paths_in(&install::records(home, Agent::OpenCode));
     let is_installed = installed.is_ok_and(|records| !records.is_empty());
-    if is_installed || all.contains(Path::new(Agent::OpenCode.name())) {
+    if is_installed || all.contains(Path::new(opencode)) {
         return Err(format!(
             "OpenCode keeps its transcripts in a database, which can't be searched for hints: if its \
              conversations are gone for good, uninstall it and, 30 days later, remove its line from {}",
@@ -43,7 +41,7 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
             home.transcripts().display()
         ));
     }
-    let Some(gemini) = layout::in_agent_home(Agent::GeminiCli, "tmp") else {
+    let Some(gemini) = Agent::GeminiCli.facts().home.join("tmp") else {
         return Ok(all);
     };
     let projects = layout::paths_in(&gemini).map_err(|error| {
@@ -61,39 +59,32 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
 /// # Errors
 ///
 /// The note can't be read or written.
-pub fn remember(home: &Home, rows: &[Row]) -> io::Result<()> {
+pub(crate) fn remember(home: &Home, rows: &[Row]) -> io::Result<()> {
+    let is_root = |folder: &&Path| {
+        let name = folder.file_name().and_then(|name| name.to_str());
+        let mut agents = Agent::ALL.into_iter();
+        name.is_some_and(|name| agents.any(|agent| agent.facts().transcripts.contains(&name)))
+    };
     let named = rows.iter().filter_map(|row| {
-        if row.by == Agent::OpenCode.name() {
+        if row.by == Agent::OpenCode.facts().name {
             return Some(PathBuf::from(&row.by));
         }
         let transcript = row.transcript.as_deref()?;
-        let root = transcript.ancestors().skip(1).find(|folder| {
-            folder
-                .file_name()
-                .is_some_and(|name| ROOTS.iter().any(|root| name == *root))
-        });
-        let folder = root.or(transcript.parent())?;
+        let folder = transcript.ancestors().skip(1).find(is_root);
+        let folder = folder.or(transcript.parent())?;
         holds_files(folder).then(|| folder.to_owned())
     });
-    let known = [
-        layout::in_agent_home(Agent::ClaudeCode, "projects"),
-        layout::in_agent_home(Agent::Codex, "sessions"),
-        layout::in_agent_home(Agent::Codex, "archived_sessions"),
-        layout::pi_settings().map(|settings| settings.join("sessions")),
-    ];
-    let known = known.into_iter().flatten();
-    let known = known.filter(|folder| holds_files(folder));
-    note(home, &named.chain(known).collect())
-}
-
-/// Notes folders that hold transcripts.
-fn note(home: &Home, named: &BTreeSet<PathBuf>) -> io::Result<()> {
-    if named.is_empty() {
+    let in_use = Agent::ALL.into_iter().map(Agent::facts).flat_map(|facts| {
+        let folders = facts.transcripts.iter();
+        folders.filter_map(|folder| facts.settings.join(folder))
+    });
+    let in_use = in_use.filter(|folder| holds_files(folder));
+    let all: BTreeSet<PathBuf> = named.chain(in_use).collect();
+    if all.is_empty() {
         return Ok(());
     }
-    let known = remembered(home)?;
     let mut lines = String::new();
-    for folder in named.difference(&known) {
+    for folder in all.difference(&remembered(home)?) {
         lines += &serde_json::to_string(folder)?;
         lines.push('\n');
     }
@@ -105,9 +96,7 @@ fn note(home: &Home, named: &BTreeSet<PathBuf>) -> io::Result<()> {
 
 /// The folders that were noted. OpenCode's database is noted by the agent's name.
 fn remembered(home: &Home) -> io::Result<BTreeSet<PathBuf>> {
-    let file = log::open(&home.transcripts())?;
-    let text = file.map(io::read_to_string).transpose()?;
-    text.unwrap_or_default()
+    log::read(&home.transcripts())?
         .lines()
         .map(|line| Ok(serde_json::from_str(line)?))
         .collect()

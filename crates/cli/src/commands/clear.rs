@@ -10,7 +10,6 @@ use offcut::{Report, Turn};
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFail as _, chain};
-use crate::notes::note_failures;
 use crate::transcript::unknown;
 use crate::{args, input, output, settings, stores};
 
@@ -103,7 +102,7 @@ fn pass(
         Failure::new(chain(&error))
             .hint("the messages are passed on unchanged: fix the store, or set `on_offload_error`")
     })?;
-    note_failures(&report);
+    output::note_failures(&report);
     Ok((body.to_string(), report))
 }
 

@@ -5,17 +5,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::agents::hook::{self, Answer, Surroundings};
-use crate::agents::layout::{self, Home};
-use crate::agents::{Agent, journal, log, transcripts};
+use clap::ValueEnum as _;
 
 use super::tidy;
-use crate::failure::{Failure, OrFail as _, chain};
+use crate::agents::hook::{self, Answer, Surroundings};
+use crate::agents::layout::Home;
+use crate::agents::{Agent, journal, log, transcripts};
+use crate::failure::{Failure, OrFail as _};
 use crate::{args, settings, stores};
 
 /// Answers the event on stdin. Never fails: an agent goes on with its own result instead.
 pub(crate) fn run(args: &args::Hook) -> ExitCode {
-    let home = Home::from_env();
     // A panic is noted in the log; stderr may be shown to the model.
     std::panic::set_hook(Box::new(|_| {}));
     let answer = catch_unwind(AssertUnwindSafe(|| answer(args)))
@@ -28,21 +28,22 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
         written.or_fail("the answer can't be written")?;
         Ok(answer.rows)
     });
+    let Some(home) = Home::from_env() else {
+        return ExitCode::SUCCESS;
+    };
     let rows = written.as_deref().unwrap_or_default();
-    let noted = home.as_ref().map_or(Ok(()), |home| {
-        transcripts::remember(home, rows)?;
-        journal::append(&home.journal(), rows)
-    });
-    let written = written.and(noted.or_fail("the journal can't be written"));
-    if let Some(home) = &home
-        && let Err(error) = tidy::start(home)
-    {
+    let noted = transcripts::remember(&home, rows)
+        .and_then(|()| journal::append(&home.journal(), rows))
+        .or_fail("the journal can't be written");
+    let failed = written.and(noted).err();
+    let not_swept = tidy::start(&home).err();
+    let problems = [
+        not_swept.map(|error| format!("sweep: it does not start: {error}")),
+        failed.map(|failure| format!("hook {}: {failure}", args.agent)),
+    ];
+    for problem in problems.into_iter().flatten() {
         // There is nowhere to report that the log can't be written.
-        _ = log::append(&home.log(), &format!("sweep: it does not start: {error}"));
-    }
-    if let (Err(failure), Some(home)) = (written, home) {
-        // There is nowhere to report that the log can't be written.
-        _ = log::append(&home.log(), &format!("hook {}: {failure}", args.agent));
+        _ = log::append(&home.log(), &problem);
     }
     ExitCode::SUCCESS
 }
@@ -51,8 +52,8 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
     let mut event = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut event);
     read.or_fail("the event can't be read")?;
-    let agent = Agent::named(&args.agent)
-        .ok_or_else(|| Failure::new(format!("no agent is called `{}`", args.agent)))?;
+    let agent = Agent::from_str(&args.agent, false)
+        .map_err(|_| Failure::new(format!("no agent is called `{}`", args.agent)))?;
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
 
@@ -61,7 +62,7 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
         user_store: settings::user_store()
             .ok()
             .and_then(|url| url.directory().map(Path::to_owned)),
-        agent_home: layout::agent_home(agent),
+        agent_home: agent.facts().home.path(),
         temporary: Some(std::env::temp_dir()),
     };
     let (mut settings, origin) = settings::around_agents(&args.of_user, || {
@@ -70,7 +71,7 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
         wanted.map_or_else(settings::user_store, |path| Ok(path.into()))
     })?;
     // In an agent that has a reader of its own, hints name that one.
-    settings.read_file_tool_name = hook::reader(agent).map(str::to_owned);
+    settings.read_file_tool_name = agent.facts().reader.map(str::to_owned);
     let reduction = settings::build(&settings, &origin, None, stores::open)?;
     let store = settings.backend_url.as_ref();
     if store.is_some_and(|url| url.as_str().starts_with("memory:")) {
@@ -79,6 +80,5 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
         )));
     }
     surroundings.store = store.and_then(|url| url.directory()).map(Path::to_owned);
-    let answer = runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings));
-    answer.map_err(|error| Failure::new(chain(&error)))
+    runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings))
 }

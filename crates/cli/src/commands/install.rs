@@ -3,22 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::agents::Agent;
-use crate::agents::doctor::{self, Level};
-use crate::agents::install::{Changed, InstallError, Installation, Outcome, Scope, installed_home};
-use crate::agents::layout::{self, Home};
-use crate::agents::servers::Servers;
 use serde_json::json;
 
-use crate::failure::{FAILED, Failure, OrFail as _, chain};
+use crate::agents::Agent;
+use crate::agents::doctor::{self, Level};
+use crate::agents::install::{Changed, Installation, Outcome, Scope, installed_home};
+use crate::agents::layout::Home;
+use crate::agents::servers::Servers;
+use crate::failure::{FAILED, Failure, OrFail as _};
 use crate::{args, output, settings};
 
 /// Puts Offcut into an agent's settings.
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(&args.place)?;
+    let agent = installation.agent;
     if Home::asked_for().is_some_and(|home| home != installation.home) {
         let home = installation.home.path().display();
-        let agent = installation.agent;
         return Err(
             Failure::new(format!("{agent} has Offcut with OFFCUT_HOME={home}"))
                 .hint(format!("run `offcut uninstall {agent}` first")),
@@ -35,93 +35,90 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
         installation.unwrap_servers()?;
     }
     let changed = installation.install()?;
-    let servers = if wraps {
-        installation.wrap_servers()?
-    } else {
-        None
+    let servers = match wraps {
+        true => installation.wrap_servers()?,
+        false => None,
     };
     if json {
         return write_json(args, &changed, servers.as_ref());
     }
-    let path = changed.path.display();
     let (first, verb) = match changed.outcome {
         Outcome::Unchanged => ("is unchanged: Offcut is in it already", "It has"),
         Outcome::Created => ("is new", "It has"),
         _ => ("is changed", "Added"),
     };
-    output::write(&format!("{path} {first}\n"))?;
+    let mut text = format!("{} {first}\n", changed.path.display());
     for value in &changed.values {
-        output::write(&format!("  {verb} {value}\n"))?;
+        text += &format!("  {verb} {value}\n");
     }
     if let Some(backup) = &changed.backup {
-        output::write(&format!("  Backup: {}\n", backup.display()))?;
+        text += &format!("  Backup: {}\n", backup.display());
     }
     if wraps {
-        write_servers(servers.as_ref(), &installation)?;
+        text += &servers.map_or_else(
+            || format!("{agent} has no MCP servers in its settings\n"),
+            |servers| in_words(&servers),
+        );
     }
-    let mut arguments = installation.agent.to_string();
+    if agent == Agent::Codex {
+        text += "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n";
+    }
+    let mut arguments = agent.to_string();
     if let Some(project) = &args.project {
         arguments += &format!(" --project {}", project.display());
     }
-    if installation.agent == Agent::Codex {
-        output::write(
-            "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n",
-        )?;
-    }
-    output::write(&format!(
+    text += &format!(
         "New sessions use it. `offcut doctor {arguments}` tries it; `offcut uninstall {arguments}` takes it out.\n"
-    ))?;
+    );
+    output::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Takes Offcut out of an agent's settings.
 pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(args)?;
-    let servers = if installation.has_wrapped_servers()? {
-        installation.unwrap_servers()?
-    } else {
-        None
+    let servers = match installation.has_wrapped_servers()? {
+        true => installation.unwrap_servers()?,
+        false => None,
     };
     let changed = installation.uninstall()?;
     if json {
         return write_json(args, &changed, servers.as_ref());
     }
+    let mut text = String::new();
     if let Some(servers) = servers.filter(|servers| servers.is_changed) {
         let path = servers.path.display();
-        output::write(&format!("{path}: MCP servers run without Offcut again\n"))?;
+        text += &format!("{path}: MCP servers run without Offcut again\n");
     }
     let path = changed.path.display();
-    output::write(&match changed.outcome {
+    text += &match changed.outcome {
         Outcome::Restored if !changed.path.exists() => format!("{path} is removed\n"),
         Outcome::Restored => format!("{path} is as it was before\n"),
         Outcome::Removed => {
             format!("{path} has changed since; only Offcut's values were removed\n")
         }
         _ => format!("{path} is unchanged: Offcut is not in it\n"),
-    })?;
+    };
     if changed.outcome == Outcome::Unchanged {
         for other in installation.installed_paths()? {
             let other = other.display();
-            output::write(&format!(
-                "It is in {other}: add --project with that project's folder\n"
-            ))?;
+            text += &format!("It is in {other}: add --project with that project's folder\n");
         }
     }
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let gemini = layout::agent_home(args.agent).filter(|_| args.agent == Agent::GeminiCli);
-    let projects = gemini.iter().flat_map(|home| entries(&home.join("tmp")));
-    let mut stores: Vec<_> = projects
-        .map(|project| project.path().join("offcut/store"))
-        .collect();
-    stores.push(installation.store);
-    for store in stores {
+    let projects = Agent::GeminiCli.facts().home.join("tmp");
+    let projects = projects.filter(|_| args.agent == Agent::GeminiCli);
+    let projects = projects.iter().flat_map(|folder| entries(folder));
+    let stores = projects.map(|project| project.path().join("offcut/store"));
+    for store in stores.chain([installation.store]) {
         if entries(&store).any(|entry| entry.file_name() != ".staging") {
-            output::write(&format!(
+            text += &format!(
                 "Stored results stay in {}; remove that folder if no conversation needs them.\n",
                 store.display()
-            ))?;
+            );
         }
     }
+    output::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -129,60 +126,44 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
 pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(args)?;
     let findings = doctor::examine(&installation);
+    if json {
+        let agent = installation.agent.facts().name;
+        output::write_json(&json!({"agent": agent, "findings": findings}))?;
+    } else {
+        let mut text = String::new();
+        for finding in &findings {
+            let level = finding.level.name();
+            text += &format!("{level:8} {}\n", output::visible(&finding.text));
+            if let Some(advice) = &finding.advice {
+                text += &format!("{:8} → {advice}\n", "");
+            }
+        }
+        output::write(&text)?;
+    }
     let has_problem = findings
         .iter()
         .any(|finding| finding.level == Level::Problem);
-    let code = ExitCode::from(if has_problem { FAILED } else { 0 });
-    if json {
-        let findings = findings.iter().map(|finding| {
-            json!({"level": level(finding.level), "text": finding.text, "advice": finding.advice})
-        });
-        output::write_json(&json!({
-            "agent": installation.agent.name(),
-            "findings": findings.collect::<Vec<_>>(),
-        }))?;
-        return Ok(code);
-    }
-    for finding in &findings {
-        let text = output::visible(&finding.text);
-        output::write(&format!("{:8} {text}\n", level(finding.level)))?;
-        if let Some(advice) = &finding.advice {
-            output::write(&format!("{:8} → {advice}\n", ""))?;
-        }
-    }
-    Ok(code)
+    Ok(ExitCode::from(if has_problem { FAILED } else { 0 }))
 }
 
-fn level(level: Level) -> &'static str {
-    match level {
-        Level::Works => "works",
-        Level::Note => "note",
-        Level::Problem => "problem",
-    }
-}
-
-/// Writes which servers have Offcut in front.
-fn write_servers(servers: Option<&Servers>, installation: &Installation) -> Result<(), Failure> {
-    let Some(servers) = servers else {
-        let agent = installation.agent;
-        return output::write(&format!("{agent} has no MCP servers in its settings\n"));
-    };
+/// The servers that have Offcut in front, and those that have none.
+fn in_words(servers: &Servers) -> String {
     let path = servers.path.display();
     let names = |names: &[String]| output::visible(&names.join(", "));
-    output::write(&match servers.wrapped.is_empty() {
+    let mut text = match servers.wrapped.is_empty() {
         true => format!("{path} names no MCP servers over stdio\n"),
         false => format!(
             "{path}: Offcut is in front of {}\n",
             names(&servers.wrapped)
         ),
-    })?;
-    if servers.remote.is_empty() {
-        return Ok(());
+    };
+    if !servers.remote.is_empty() {
+        text += &format!(
+            "  As they were, because they have a URL: {}. `offcut mcp --listen` can stand in front of one.\n",
+            names(&servers.remote)
+        );
     }
-    output::write(&format!(
-        "  As they were, because they have a URL: {}. `offcut mcp --listen` can stand in front of one.\n",
-        names(&servers.remote)
-    ))
+    text
 }
 
 fn write_json(
@@ -191,7 +172,7 @@ fn write_json(
     servers: Option<&Servers>,
 ) -> Result<ExitCode, Failure> {
     output::write_json(&json!({
-        "agent": args.agent.name(),
+        "agent": args.agent.facts().name,
         "path": changed.path,
         "outcome": changed.outcome,
         "backup": changed.backup,
@@ -210,10 +191,6 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
     // The hook's log names what is wrong with the settings.
     let settings = settings::load(&settings::of_user(None, Some(&home))).ok();
     let store = settings.and_then(|settings| Some(settings.backend_url?.directory()?.to_owned()));
-    let program = match &args.program {
-        Some(program) => absolute(program)?,
-        None => own_path()?,
-    };
     Ok(Installation {
         agent: args.agent,
         scope,
@@ -221,7 +198,10 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
             .filter(|store| store.is_absolute())
             .unwrap_or_else(|| home.store()),
         home,
-        program,
+        program: match &args.program {
+            Some(program) => absolute(program)?,
+            None => own_path()?,
+        },
     })
 }
 
@@ -254,10 +234,4 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
         let message = format!("there is no program at {}", path.display());
         Failure::usage(message, "--program names the program that the hook runs")
     })
-}
-
-impl From<InstallError> for Failure {
-    fn from(error: InstallError) -> Self {
-        Self::new(chain(&error)).hint("nothing was changed")
-    }
 }

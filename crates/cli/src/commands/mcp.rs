@@ -1,6 +1,5 @@
 //! `offcut mcp`.
 
-mod fallback;
 #[cfg(feature = "serve")]
 mod listen;
 #[cfg(feature = "serve")]
@@ -8,7 +7,7 @@ mod remote;
 mod secret;
 mod server;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,14 +36,17 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         runtime.shutdown_background();
         return code.map(ExitCode::from);
     }
-    let gateway = Arc::new(fallback::or_passing(gateway(args)));
+    let gateway = Arc::new(or_passing(gateway(args)));
     let code = runtime.block_on(async {
         // Before the server starts, because this program may be ended at any time.
-        let started = child::listen().and_then(|signals| server::start(&args.command, signals));
+        let signals = child::listen();
+        let started = signals.and_then(|signals| Ok((server::start(&args.command)?, signals)));
         let client = (tokio::io::stdin(), tokio::io::stdout());
         match started {
-            Ok(server) => server.carry(&gateway.conversation(), client).await,
-            Err(error) => Err(fallback::not_started(&args.command, &error)),
+            Ok((server, signals)) => {
+                server::carry(server, signals, &gateway.conversation(), client).await
+            }
+            Err(error) => Err(not_started(&args.command, &error)),
         }
     });
     drop(inside);
@@ -90,20 +92,30 @@ fn session(args: &args::Mcp, secret: &[u8]) -> String {
     if let Some(id) = &args.session {
         return id.clone();
     }
-    let directory = std::env::current_dir().unwrap_or_default();
-    let mut digest = Sha256::new_with_prefix(secret);
+    let mut words = vec![std::env::current_dir().unwrap_or_default().into_os_string()];
+    words.extend(args.command.iter().cloned());
     #[cfg(feature = "serve")]
-    let url = args.url.as_deref().map(OsStr::new);
-    #[cfg(not(feature = "serve"))]
-    let url: Option<&OsStr> = None;
-    for word in [directory.as_os_str()]
-        .into_iter()
-        .chain(args.command.iter().map(OsString::as_os_str))
-        .chain(url)
-    {
+    words.extend(args.url.as_deref().map(OsString::from));
+    let mut digest = Sha256::new_with_prefix(secret);
+    for word in words {
         // Lengths keep words apart.
         digest.update(word.len().to_le_bytes());
         digest.update(word.as_bytes());
     }
     format!("mcp-{}", units::hex(&digest.finalize()[..12]))
+}
+
+/// The gateway, or one that changes nothing.
+fn or_passing(gateway: Result<McpGateway, Failure>) -> McpGateway {
+    gateway.unwrap_or_else(|failure| {
+        output::report(&failure);
+        output::warn("passing everything as it is, without offcut");
+        McpGateway::passing().log(output::warn)
+    })
+}
+
+/// The failure of a server that does not start.
+fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
+    let advice = "write the server's own command after `offcut mcp --`";
+    child::not_started(&words[0], error, advice)
 }

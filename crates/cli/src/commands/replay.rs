@@ -1,5 +1,6 @@
 //! `offcut replay`.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -114,8 +115,10 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
         }
         // Settings that don't build fail before anything is replayed.
         settings::build(&settings, file, Some(replay::scratch()), stores::open)?;
-        let by = RequestSource::Settings(Box::new(settings));
-        policies.push(named_once(name, by, &policies)?);
+        policies.push(Policy {
+            name: name.to_owned(),
+            by: RequestSource::Settings(Box::new(settings)),
+        });
     }
     for named in &args.requests {
         let (name, folder) = named
@@ -127,24 +130,20 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
                     "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
                 )
             })?;
-        let by = RequestSource::Requests(folder.into());
-        policies.push(named_once(name, by, &policies)?);
+        policies.push(Policy {
+            name: name.to_owned(),
+            by: RequestSource::Requests(folder.into()),
+        });
     }
-    Ok(policies)
-}
-
-/// A policy whose name none of `others` has.
-fn named_once(name: &str, by: RequestSource, others: &[Policy]) -> Result<Policy, Failure> {
-    if name == NONE || others.iter().any(|policy| policy.name == name) {
-        return Err(Failure::usage(
+    let mut names = HashSet::from([NONE]);
+    let mut all = policies.iter().map(|policy| policy.name.as_str());
+    match all.find(|name| !names.insert(name)) {
+        None => Ok(policies),
+        Some(name) => Err(Failure::usage(
             format!("there are two policies called {name}"),
             "give each its own name",
-        ));
+        )),
     }
-    Ok(Policy {
-        name: name.to_owned(),
-        by,
-    })
 }
 
 /// The output of `--json`.

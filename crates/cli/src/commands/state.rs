@@ -1,5 +1,6 @@
 //! `offcut state apply`.
 
+use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,18 +28,14 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     let mut state = match &args.state {
         None => schema.state(),
         Some(path) => State::restore(&schema, read_json(path)?).map_err(|error| {
-            Failure::usage(
-                format!("{}: {}: {}", name_of(path), error.code(), chain(&error)),
-                "a state is a JSON object of the fields that the schema declares",
-            )
+            let hint = "a state is a JSON object of the fields that the schema declares";
+            refused(path, error.code(), &error, hint)
         })?,
     };
     for path in &args.updates {
         state.apply(read_json(path)?).map_err(|error| {
-            Failure::usage(
-                format!("{}: {}: {}", name_of(path), error.code(), chain(&error)),
-                "no update was applied; fix this one, and run the command again",
-            )
+            let hint = "no update was applied; fix this one, and run the command again";
+            refused(path, error.code(), &error, hint)
         })?;
     }
     output::write_json(&state)?;
@@ -60,9 +57,14 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
         } else {
             "a schema has a list of `fields`, each with a `name` and optionally a `type`, a `default` and a `reducer`"
         };
-        let (code, error) = (error.code(), chain(&error));
-        Failure::usage(format!("{}: {code}: {error}", name_of(path)), hint)
+        refused(path, error.code(), &error, hint)
     })
+}
+
+/// The failure of an input that was read, but can't be what it should.
+fn refused(path: &Path, code: &str, error: &dyn Error, hint: &str) -> Failure {
+    let problem = format!("{}: {code}: {}", name_of(path), chain(error));
+    Failure::usage(problem, hint)
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {

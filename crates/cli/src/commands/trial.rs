@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::args;
+use crate::child::is_ignored;
 use crate::failure::{Failure, OrFail as _, code_of};
-use crate::ignored::Ignored;
 use crate::output::{self, Progress};
 use crate::replay::Prices;
 use crate::trials::{Analysis, Arm, Design, Plan, Results, Trial, markdown, plan_text, tasks};
@@ -90,9 +90,8 @@ fn say(plan: &Plan, json: bool) -> Result<ExitCode, Failure> {
 /// A flag that SIGINT, SIGTERM and the like set, unless this program was started to ignore them.
 fn stop_at_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let ignored = Ignored::now();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        if ignored.contains(signal) {
+        if is_ignored(signal) {
             continue;
         }
         signal_hook::flag::register(signal.as_raw(), Arc::clone(&stop))

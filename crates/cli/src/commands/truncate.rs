@@ -2,13 +2,11 @@
 
 use std::process::ExitCode;
 
-use offcut::{OnStoreFailure, Part, ToolCall, ToolOutput, ToolReduction, Truncated};
+use offcut::{OnStoreFailure, Part, ToolCall, ToolOutput, Truncated};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::{self, Input};
-use crate::notes::note_failures;
 use crate::{args, exact, output, settings, stores};
 
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
@@ -20,40 +18,26 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
         Err(failure) => return input::pass_on(&failure, b""),
     };
     let call = ToolCall::new(&args.call_id, &args.tool, &args.arguments);
+    let truncate = |result| {
+        let truncated = runtime.block_on(reduction.truncate(&call, result));
+        truncated.map_err(|error| {
+            let hint = "nothing was stored, and the input is passed on unchanged: fix the store, or set `on_offload_error`";
+            Failure::new(chain(&error)).hint(hint)
+        })
+    };
     if args.parts {
-        of_parts(&runtime, &reduction, &call)
-    } else {
-        of_text(&runtime, &reduction, &call, &input, json)
+        let bytes = input::read_all()?;
+        return match parts(&bytes).and_then(truncate) {
+            Ok(truncated) => show(&truncated, true),
+            Err(failure) => input::pass_on(&failure, &bytes),
+        };
     }
-}
-
-fn of_parts(
-    runtime: &Runtime,
-    reduction: &ToolReduction,
-    call: &ToolCall,
-) -> Result<ExitCode, Failure> {
-    let bytes = input::read_all()?;
-    let truncated = parts(&bytes).and_then(|parts| truncate(runtime, reduction, call, parts));
-    match truncated {
-        Ok(truncated) => show(&truncated, true),
-        Err(failure) => input::pass_on(&failure, &bytes),
-    }
-}
-
-fn of_text(
-    runtime: &Runtime,
-    reduction: &ToolReduction,
-    call: &ToolCall,
-    input: &Input,
-    json: bool,
-) -> Result<ExitCode, Failure> {
     let may_lose = reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
-    let truncated = truncate(runtime, reduction, call, input.stream(may_lose));
-    match truncated {
+    match truncate(input.stream(may_lose)) {
         // The result had left memory, and the store failed to store it, which ended the stream. It
         // is passed on unchanged, as the settings ask.
         Ok(truncated) if !may_lose && input.is_broken() => {
-            note_failures(&truncated.report);
+            output::note_failures(&truncated.report);
             runtime.block_on(input.pass_on())?;
             if json {
                 return Err(
@@ -72,20 +56,8 @@ fn of_text(
     }
 }
 
-fn truncate(
-    runtime: &Runtime,
-    reduction: &ToolReduction,
-    call: &ToolCall,
-    result: ToolOutput,
-) -> Result<Truncated, Failure> {
-    runtime.block_on(reduction.truncate(call, result)).map_err(|error| {
-        let hint = "nothing was stored, and the input is passed on unchanged: fix the store, or set `on_offload_error`";
-        Failure::new(chain(&error)).hint(hint)
-    })
-}
-
 fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
-    note_failures(&truncated.report);
+    output::note_failures(&truncated.report);
     let text = truncated.text();
     if json {
         let Truncated { parts, report, .. } = truncated;
@@ -105,11 +77,11 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
 fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
     let read = || {
         let parts: Vec<Part> = exact::from_slice(text)?;
-        let (given, kept): (Value, Value) = (exact::from_slice(text)?, json!(parts));
-        let is_kept = given == kept;
-        is_kept
-            .then_some(parts)
-            .ok_or_else(|| "a part has a field that parts of its type do not have".to_owned())
+        let given: Value = exact::from_slice(text)?;
+        match given == json!(parts) {
+            true => Ok(parts),
+            false => Err("a part has a field that parts of its type do not have".to_owned()),
+        }
     };
     let parts = read().or_refuse(
         "stdin is not a list of parts",

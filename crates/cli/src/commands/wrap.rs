@@ -7,8 +7,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ValueEnum as _;
+
 use crate::agents::Agent;
-use crate::agents::endpoints::{endpoints, setting};
+use crate::agents::endpoints::endpoints;
 use crate::agents::layout;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -22,7 +24,6 @@ use crate::{args, child};
 /// The settings that lead an agent to a server.
 #[derive(Debug, Default)]
 struct Lead {
-    program: &'static str,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
     /// The text of an extension for the agent to load.
@@ -32,7 +33,7 @@ struct Lead {
 pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let (name, own) = (&args.agent[0], &args.agent[1..]);
     let name = name.to_string_lossy();
-    let agent = Agent::named(&name).ok_or_else(|| {
+    let agent = Agent::from_str(&name, false).map_err(|_| {
         Failure::usage(
             format!("no agent is called `{name}`"),
             "name claude-code, codex, gemini-cli, opencode or pi",
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         };
         // Among the server's settings, it would be blamed on their file.
         if let Err(GatewayError::Settings { problem, .. }) = Gateway::check(&alone) {
-            let setting = setting(agent);
+            let setting = agent.facts().base_url;
             let problem = format!("the agent's own `{setting}` for {name}: {problem}");
             return Err(refused(problem));
         }
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     });
     let lead = lead(agent, &url, store.as_deref(), &versions);
     let extension = lead.extension.as_deref().map(extension).transpose()?;
-    let mut words = vec![lead.program.into()];
+    let mut words = vec![agent.facts().program.into()];
     if let Some(file) = &extension {
         words.extend(["--extension".into(), file.path().into()]);
     }
@@ -124,12 +125,15 @@ fn extension(text: &str) -> Result<NamedTempFile, Failure> {
     )
 }
 
-/// The value `name` of an object, which takes the place of anything else.
-fn below<'v>(value: &'v mut Value, name: &str) -> &'v mut Value {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    &mut value[name]
+/// Sets the value at a path of names, in place of anything that is not an object on the way.
+fn set(settings: &mut Value, path: &[&str], new: Value) {
+    let place = path.iter().fold(settings, |value, name| {
+        if !value.is_object() {
+            *value = json!({});
+        }
+        &mut value[*name]
+    });
+    *place = new;
 }
 
 /// A base URL, and the version at its end that the agents' clients put there themselves, if it has
@@ -160,7 +164,6 @@ fn lead(
     };
     match agent {
         Agent::ClaudeCode => {
-            lead.program = "claude";
             let base = format!("{url}/anthropic");
             lead.variables
                 .push(("ANTHROPIC_BASE_URL", base.clone().into()));
@@ -180,12 +183,10 @@ fn lead(
             lead.arguments = vec!["--settings".into(), settings.to_string().into()];
         }
         Agent::Codex => {
-            lead.program = "codex";
             let setting = format!("openai_base_url={}", json!(base("openai", "/v1")));
             lead.arguments = vec!["-c".into(), setting.into()];
         }
         Agent::GeminiCli => {
-            lead.program = "gemini";
             lead.variables
                 .push(("GOOGLE_GEMINI_BASE_URL", format!("{url}/gemini").into()));
             if let Some(store) = store {
@@ -195,7 +196,6 @@ fn lead(
             }
         }
         Agent::OpenCode => {
-            lead.program = "opencode";
             // The user's own content of this variable would be lost.
             let own = std::env::var("OPENCODE_CONFIG_CONTENT").unwrap_or_default();
             let mut settings: Value = serde_json::from_str(&own).unwrap_or_default();
@@ -204,19 +204,18 @@ fn lead(
                 ("openai", base("openai", "/v1")),
                 ("google", base("gemini", "/v1beta")),
             ] {
-                let provider = below(below(&mut settings, "provider"), name);
-                *below(below(provider, "options"), "baseURL") = base.into();
+                let path = ["provider", name, "options", "baseURL"];
+                set(&mut settings, &path, base.into());
             }
             for store in &stores {
-                let allowed = below(below(&mut settings, "permission"), "external_directory");
-                *below(allowed, &format!("{store}/**")) = json!("allow");
+                let path = ["permission", "external_directory", &format!("{store}/**")];
+                set(&mut settings, &path, json!("allow"));
             }
             // Merged over the user's own settings.
             lead.variables
                 .push(("OPENCODE_CONFIG_CONTENT", settings.to_string().into()));
         }
         Agent::Pi => {
-            lead.program = "pi";
             let bases = json!({
                 "anthropic": format!("{url}/anthropic"),
                 "openai": base("openai", "/v1"),

@@ -9,13 +9,15 @@
 //! - **Scripts without spaces between words:** every stretch of 6 characters of Han or kana, or of
 //!   12 of Thai, Lao, Khmer or Burmese. Where a text *uses* such strings, they are taken from left
 //!   to right and never overlap, so that a long quotation does not count once for each character.
+//!
+//! On purpose not what a preview takes for a name: a measure must not follow what it measures.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::pattern::pattern;
+use super::pattern;
 
 /// Maximum number of occurrences of one string that are recorded.
 const MAX_PLACES: usize = 64;

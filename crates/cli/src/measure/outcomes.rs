@@ -60,8 +60,10 @@ fn verdict(text: &str) -> Vec<String> {
     let mut pieces: Vec<String> = exit.iter().map(|exit| exit.as_str().to_owned()).collect();
     pieces.extend(counts.map(|line| around(line, &COUNTS)));
     if pieces.is_empty() {
-        let last = text.lines().map(str::trim).rfind(|line| !is_ruler(line));
-        pieces.extend(last.map(|line| cut(line).to_owned()));
+        // Not an empty line, or one of marks only.
+        let is_said = |line: &&str| line.contains(char::is_alphanumeric);
+        let last = text.lines().map(str::trim).rfind(is_said);
+        pieces.extend(last.map(|line| line[..line.floor_char_boundary(MAX_LINE)].to_owned()));
     }
     pieces
 }
@@ -83,15 +85,6 @@ fn around(line: &str, pattern: &Regex) -> String {
     let line = line.trim();
     let found = pattern.find(line).filter(|_| line.len() > MAX_LINE);
     found.map_or(line, |found| found.as_str().trim()).to_owned()
-}
-
-fn cut(line: &str) -> &str {
-    &line[..line.floor_char_boundary(MAX_LINE)]
-}
-
-/// Returns true for an empty line, or one of marks only.
-fn is_ruler(line: &str) -> bool {
-    !line.contains(char::is_alphanumeric)
 }
 
 /// For each turn, the verdicts and failing lines of the results that it gets to see first.

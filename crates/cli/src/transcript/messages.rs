@@ -1,9 +1,7 @@
 //! Converts messages of any format to this program's own.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use offcut::format::{Data, Format, JsonRef, Message, PartRef, Piece, Role, WireFormat};
-use offcut::{Part, ToolCall};
+use offcut::ToolCall;
+use offcut::format::{Format, Message, Piece, Role, WireFormat};
 use serde_json::Value;
 
 /// Reads a document's messages: a list of messages in any wire format, or an object with one. Returns
@@ -56,15 +54,12 @@ pub(super) fn read(format: WireFormat, raw: &[Value]) -> Vec<Message> {
 }
 
 fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
+    let content = Vec::new();
     match piece {
-        Piece::Role(Role::System) => messages.push(Message::System {
-            content: Vec::new(),
-        }),
-        Piece::Role(Role::User) => messages.push(Message::User {
-            content: Vec::new(),
-        }),
+        Piece::Role(Role::System) => messages.push(Message::System { content }),
+        Piece::Role(Role::User) => messages.push(Message::User { content }),
         Piece::Role(Role::Assistant) => messages.push(Message::Assistant {
-            content: Vec::new(),
+            content,
             calls: Vec::new(),
         }),
         // Its results become the messages.
@@ -72,16 +67,13 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
         Piece::Result(head) => messages.push(Message::Tool {
             call_id: head.id.to_owned(),
             name: head.name.unwrap_or_default().to_owned(),
-            content: Vec::new(),
+            content,
             is_error: head.is_error,
         }),
         Piece::Call(call) => {
             if let Some(Message::Assistant { calls, .. }) = messages.last_mut() {
-                calls.push(ToolCall::new(
-                    call.id,
-                    call.name,
-                    call.arguments.to_string(),
-                ));
+                let arguments = call.arguments.to_string();
+                calls.push(ToolCall::new(call.id, call.name, arguments));
             }
         }
         Piece::Content(part) => {
@@ -92,43 +84,10 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
                 | Message::Tool { content, .. },
             ) = messages.last_mut()
             {
-                content.push(owned(part));
+                content.push(part.into());
             }
         }
         _ => {}
-    }
-}
-
-fn owned(part: PartRef<'_>) -> Part {
-    let read = |json: JsonRef<'_>, part: fn(Value) -> Part| {
-        json.to_value()
-            .map_or_else(|| Part::Text(json.to_string()), part)
-    };
-    match part {
-        PartRef::Text(text) => Part::Text(text.to_owned()),
-        PartRef::Json(json) => read(json, Part::Json),
-        PartRef::Media {
-            mime,
-            data: Data::Bytes(data),
-        } => Part::Media {
-            mime: mime.to_owned(),
-            data: data.clone(),
-        },
-        PartRef::Media {
-            mime,
-            data: Data::Base64(text),
-        } => match STANDARD.decode(text) {
-            Ok(data) => Part::Media {
-                mime: mime.to_owned(),
-                data: data.into(),
-            },
-            Err(_) => Part::Text(text.to_owned()),
-        },
-        PartRef::Link { mime, url } => Part::Link {
-            mime: mime.map(str::to_owned),
-            url: url.to_owned(),
-        },
-        PartRef::Opaque(json) => read(json, Part::Opaque),
     }
 }
 

@@ -16,10 +16,10 @@ const ANSWERS: [&str; 3] = ["response", "output", "outputs"];
 /// Maximum depth of wrappers.
 const DEPTH: usize = 4;
 
-/// The messages of one request.
+/// The content of one request: its messages, or its body.
 #[derive(Debug)]
-pub(super) struct Request {
-    messages: Vec<Message>,
+pub(super) struct Request<C = Vec<Message>> {
+    content: C,
     /// The model's answer, if it is known.
     answer: Option<Message>,
     /// True if it comes from a log, so that a model was called even if the answer is unknown.
@@ -28,14 +28,32 @@ pub(super) struct Request {
 
 /// Reads the requests in a document: its own messages, or those that it wraps.
 pub(super) fn of(document: &Value) -> Vec<Request> {
-    wrapped(document, DEPTH)
+    let read = |body: &Value| messages::of_document(body).filter(|all| !all.is_empty());
+    wrapped(document, DEPTH, &read)
 }
 
-fn wrapped(document: &Value, depth: usize) -> Vec<Request> {
+/// The bodies of the requests in a document of a log, as they were sent.
+#[cfg(feature = "serve")]
+pub(super) fn bodies(document: &Value) -> Vec<Value> {
+    let is_body = |body: &&Value| {
+        let mut lists = ["messages", "input", "contents"].iter();
+        lists.any(|list| body.get(*list).is_some_and(Value::is_array))
+    };
+    let read = |body: &Value| Some(body).filter(is_body).cloned();
+    let found = wrapped(document, DEPTH, &read).into_iter();
+    found.map(|request| request.content).collect()
+}
+
+/// Finds what `read` reads in a document, or else in what it wraps.
+fn wrapped<C>(
+    document: &Value,
+    depth: usize,
+    read: &impl Fn(&Value) -> Option<C>,
+) -> Vec<Request<C>> {
     let document = parsed(document);
-    if let Some(messages) = messages::of_document(&document).filter(|all| !all.is_empty()) {
+    if let Some(content) = read(&document) {
         return vec![Request {
-            messages,
+            content,
             answer: None,
             is_logged: false,
         }];
@@ -47,60 +65,33 @@ fn wrapped(document: &Value, depth: usize) -> Vec<Request> {
         return several
             .iter()
             .filter(|one| one.is_object())
-            .flat_map(|one| wrapped(one, depth - 1))
+            .flat_map(|one| wrapped(one, depth - 1, read))
             .collect();
     }
+    // What is in a field, and the answer that may be beside it.
+    let beside = |outside: &Value, inside: &Value, is_logged: bool| {
+        let mut requests = wrapped(inside, depth - 1, read);
+        if let Some(request) = requests.last_mut() {
+            request.is_logged |= is_logged;
+            request.answer = request.answer.take().or_else(|| {
+                let answers = ANSWERS.iter().filter_map(|field| outside.get(*field));
+                answers.filter_map(answer).next()
+            });
+        }
+        requests
+    };
     if let Some(observations) = document.get("observations").and_then(Value::as_array) {
         return observations
             .iter()
             .filter_map(|observation| Some((observation, observation.get("input")?)))
-            .flat_map(|(observation, input)| beside(observation, input, true, depth))
+            .flat_map(|(observation, input)| beside(observation, input, true))
             .collect();
     }
     let inside = WRAPPERS.iter().find_map(|field| {
-        let requests = beside(&document, document.get(*field)?, *field != "values", depth);
+        let requests = beside(&document, document.get(*field)?, *field != "values");
         (!requests.is_empty()).then_some(requests)
     });
     inside.unwrap_or_default()
-}
-
-/// The bodies of the requests in a document of a log, as they were sent.
-#[cfg(feature = "serve")]
-pub(super) fn bodies(document: &Value) -> Vec<Value> {
-    bodies_within(document, DEPTH)
-}
-
-#[cfg(feature = "serve")]
-fn bodies_within(document: &Value, depth: usize) -> Vec<Value> {
-    let document = parsed(document);
-    let lists = ["messages", "input", "contents"];
-    let lists = lists.iter().filter_map(|field| document.get(*field));
-    if lists.into_iter().any(Value::is_array) {
-        return vec![document.into_owned()];
-    }
-    let within = |one: &Value| bodies_within(one, depth.saturating_sub(1));
-    match &*document {
-        _ if depth == 0 => Vec::new(),
-        Value::Array(several) => several.iter().flat_map(within).collect(),
-        one => {
-            let fields = WRAPPERS.iter().filter_map(|field| one.get(*field));
-            let mut found = fields.map(within).filter(|found| !found.is_empty());
-            found.next().unwrap_or_default()
-        }
-    }
-}
-
-/// Reads the requests in `inside`, a field of `outside`, which may also hold the answer.
-fn beside(outside: &Value, inside: &Value, is_logged: bool, depth: usize) -> Vec<Request> {
-    let mut requests = wrapped(inside, depth - 1);
-    if let Some(request) = requests.last_mut() {
-        request.is_logged |= is_logged;
-        request.answer = request.answer.take().or_else(|| {
-            let answers = ANSWERS.iter().filter_map(|field| outside.get(*field));
-            answers.filter_map(answer).next()
-        });
-    }
-    requests
 }
 
 /// Returns the value, or the JSON in it if it is a string of JSON.
@@ -134,29 +125,29 @@ fn answer(response: &Value) -> Option<Message> {
 pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
     let mut order: Vec<(usize, Request)> = requests.into_iter().enumerate().collect();
     // Some logs have the newest first.
-    order.sort_by_key(|(_, request)| said(&request.messages).len());
+    order.sort_by_key(|(_, request)| said(&request.content).len());
     let mut conversations: Vec<Conversation> = Vec::new();
     let mut by_hash: HashMap<u64, usize> = HashMap::new();
     for (at, request) in order {
-        let hashes = hashes(said(&request.messages));
+        let hashes = hashes(said(&request.content));
         let extended = hashes.iter().rev().find_map(|hash| {
             let index = *by_hash.get(hash)?;
-            let known = said(&conversations.get(index)?.request.messages);
-            let is_same = known.len() == said(&request.messages).len();
+            let known = said(&conversations.get(index)?.request.content);
+            let is_same = known.len() == said(&request.content).len();
             let is_copy = is_same && !request.is_logged && is_finished(&request);
-            (!is_copy && said(&request.messages).starts_with(known)).then_some(index)
+            (!is_copy && said(&request.content).starts_with(known)).then_some(index)
         });
         let index = extended.unwrap_or(conversations.len());
         match conversations.get_mut(index) {
             Some(known) => {
                 known.first = known.first.min(at);
                 // An answer to the same request sent again is as good as the first.
-                let is_again = known.request.messages.len() == request.messages.len();
+                let is_again = known.request.content.len() == request.content.len();
                 let answer = known.request.answer.take().filter(|_| is_again);
                 known.request = Request {
                     answer: answer.or(request.answer),
                     is_logged: true,
-                    messages: request.messages,
+                    content: request.content,
                 };
             }
             None => conversations.push(Conversation { first: at, request }),
@@ -175,7 +166,7 @@ pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
 /// Returns true if the model had the last word, so that this is a transcript, not a request. Two
 /// equal transcripts count as two.
 fn is_finished(request: &Request) -> bool {
-    request.messages.last().is_some_and(is_turn)
+    request.content.last().is_some_and(is_turn)
 }
 
 struct Conversation {
@@ -215,7 +206,7 @@ fn finished(request: Request) -> Vec<Message> {
         content: Vec::new(),
         calls: Vec::new(),
     });
-    let mut messages = request.messages;
+    let mut messages = request.content;
     messages.extend(request.answer.or(unknown));
     messages
 }

@@ -1,6 +1,7 @@
 //! The two promises of a design, over simulated trials of as many runs as it asks for.
 
-use super::{Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text, schedule};
+use super::schedule::schedule;
+use super::{Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text};
 
 const TRIALS: u64 = 2_000;
 /// The design of `offcut trial` without options.

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, OrFail as _};
-use crate::trials::error::file;
 use crate::trials::schedule::Planned;
-use crate::trials::{Plan, Usage};
+use crate::trials::{Plan, Usage, file};
 
 /// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

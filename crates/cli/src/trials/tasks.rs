@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
-use crate::trials::error::file;
+use crate::trials::file;
 use crate::units;
 
 /// A task: a folder with `prompt.md`, an executable `check`, and, if it needs them, `files/` and an executable

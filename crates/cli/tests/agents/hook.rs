@@ -6,7 +6,8 @@ use crate::support::lines;
 use offcut::backend::{ErrorKind, Fs};
 use offcut::{OnStoreFailure, ToolReduction};
 use offcut_cli::agents::Agent;
-use offcut_cli::agents::hook::{self, HookError, Surroundings};
+use offcut_cli::agents::hook::{self, Surroundings};
+use offcut_cli::failure::Failure;
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ impl User {
         Some(output["updatedToolOutput"].clone())
     }
 
-    async fn respond(&self, event: &str) -> Result<hook::Answer, HookError> {
+    async fn respond(&self, event: &str) -> Result<hook::Answer, Failure> {
         self.0.respond(Agent::ClaudeCode, event.as_bytes()).await
     }
 

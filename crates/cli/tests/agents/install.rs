@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use offcut_cli::agents::Agent;
 use offcut_cli::agents::doctor::{self, Level};
-use offcut_cli::agents::install::{Changed, InstallError, Installation, Outcome, Scope};
+use offcut_cli::agents::install::{Changed, Installation, Outcome, Scope};
 use offcut_cli::agents::layout::Home;
+use offcut_cli::failure::Failure;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,11 +46,11 @@ impl User {
         }
     }
 
-    fn install(&self) -> Result<Changed, InstallError> {
+    fn install(&self) -> Result<Changed, Failure> {
         self.installation("/opt/offcut").install()
     }
 
-    fn uninstall(&self) -> Result<Changed, InstallError> {
+    fn uninstall(&self) -> Result<Changed, Failure> {
         self.installation("/opt/offcut").uninstall()
     }
 
@@ -391,19 +392,6 @@ fn a_file_that_is_too_long_is_refused() {
     file.set_len(16 * 1024 * 1024 + 1).unwrap();
     let error = user.install().unwrap_err().to_string();
     assert!(error.contains("it is longer than 16 MiB"), "{error}");
-}
-
-#[test]
-fn what_a_killed_installation_has_left_is_removed() {
-    let user = User::with("{}");
-    let folder = user.settings().parent().unwrap().to_owned();
-    let (old, new) = (folder.join(".offcut-old"), folder.join(".offcut-new"));
-    fs::write(&new, "of another that runs now").unwrap();
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
-    let abandoned = fs::File::create(&old).unwrap();
-    abandoned.set_modified(long_ago).unwrap();
-    user.install().unwrap();
-    assert_eq!((old.exists(), new.exists()), (false, true));
 }
 
 #[cfg(unix)]

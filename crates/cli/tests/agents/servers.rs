@@ -54,7 +54,9 @@ impl Project {
 
     fn records(&self) -> usize {
         let folder = self.folder.path().join("home/installed");
-        let folder = folder.join(self.installation.agent.name()).join("servers");
+        let folder = folder
+            .join(self.installation.agent.facts().name)
+            .join("servers");
         fs::read_dir(folder).map_or(0, Iterator::count)
     }
 }

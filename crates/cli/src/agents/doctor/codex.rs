@@ -5,8 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::finding::Finding;
-use crate::agents::install::{InstallError, read_text};
+use super::Finding;
+use crate::agents::install::{read_text, refused};
+use crate::failure::Failure;
 use crate::units;
 
 /// The section of the settings in which the client notes trusted hooks, by the hook's place.
@@ -21,11 +22,11 @@ pub(super) fn findings(
     path: &Path,
     hooks: &Value,
     command: &str,
-) -> Result<Vec<Finding>, InstallError> {
+) -> Result<Vec<Finding>, Failure> {
     let text = read_text(config)?;
     let settings: toml::Table = toml::from_str(&text).map_err(|_| {
         // Its message would quote the line, and settings hold secrets.
-        InstallError::new(config, "it is not TOML; mend it, and try again")
+        refused(config, "it is not TOML; mend it, and try again")
     })?;
     let mut findings = Vec::new();
     let flag = settings.get("features").and_then(|all| all.get("hooks"));
@@ -94,7 +95,7 @@ fn place(path: &Path, hooks: &Value, command: &str) -> Option<(String, String)> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Level;
+    use super::super::Level;
     use super::*;
 
     #[test]

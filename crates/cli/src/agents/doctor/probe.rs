@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use offcut::hint::Hint;
 use serde_json::{Value, json};
 
+use crate::agents::Agent;
 use crate::agents::journal::PROBES;
-use crate::agents::{Agent, layout};
 
 /// Time for which the hook's command may run.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,6 +32,8 @@ pub(super) struct Probe {
     session: String,
     /// A project of Gemini CLI, in whose folder results are stored.
     project: Option<PathBuf>,
+    /// The place of its content in the store.
+    stored: Option<PathBuf>,
     /// The folders above it that were not there, the innermost first.
     missing: Vec<PathBuf>,
 }
@@ -39,8 +41,9 @@ pub(super) struct Probe {
 impl Probe {
     pub(super) fn new(agent: Agent) -> Self {
         let session = format!("{PROBES}{}", std::process::id());
-        let in_project = layout::agent_home(agent).filter(|_| agent == Agent::GeminiCli);
-        let project = in_project.map(|home| home.join("tmp").join(&session));
+        let projects = agent.facts().home.join("tmp");
+        let projects = projects.filter(|_| agent == Agent::GeminiCli);
+        let project = projects.map(|folder| folder.join(&session));
         let above = project
             .iter()
             .flat_map(|project| project.ancestors().skip(1));
@@ -52,25 +55,29 @@ impl Probe {
                 .collect(),
             missing: missing.map(PathBuf::from).collect(),
             project,
+            stored: None,
             session,
         }
     }
 
     /// Sends the probe through `command`, a line of a shell. `None` if it comes back unchanged.
-    pub(super) fn send(&self, command: &str) -> Result<Option<Answered>, String> {
+    pub(super) fn send(&mut self, command: &str) -> Result<Option<Answered>, String> {
         if let Some(project) = &self.project {
             std::fs::create_dir_all(project.join("chats")).map_err(|error| error.to_string())?;
         }
         let began = Instant::now();
         let answer = run(command, &self.event().to_string())?;
         let took = began.elapsed();
-        Ok(self.shown(&answer).and_then(|shown| {
-            let location = Hint::parse(&shown)?.location?.as_str().to_owned();
-            Some(Answered {
-                shown,
-                location,
-                took,
-            })
+        let shown = self.shown(&answer);
+        let location = shown
+            .as_deref()
+            .and_then(|shown| Hint::parse(shown)?.location);
+        let location = location.map(|location| location.as_str().to_owned());
+        self.stored = location.as_ref().map(PathBuf::from);
+        Ok(shown.zip(location).map(|(shown, location)| Answered {
+            shown,
+            location,
+            took,
         }))
     }
 
@@ -110,12 +117,13 @@ impl Probe {
         };
         Some(answer.pointer(place)?.as_str()?.to_owned())
     }
+}
 
-    /// Removes what the probe left in the store at `location`.
-    pub(super) fn clean_up(&self, location: Option<&str>) {
+impl Drop for Probe {
+    /// Removes what the probe has left.
+    fn drop(&mut self) {
         // Nothing else is in a folder of this name.
-        let stored = location.map(PathBuf::from);
-        let mut folders = stored.iter().flat_map(|path| path.ancestors());
+        let mut folders = self.stored.iter().flat_map(|path| path.ancestors());
         let of_session = folders.find(|folder| folder.ends_with(&self.session));
         for folder in [of_session, self.project.as_deref()].into_iter().flatten() {
             _ = std::fs::remove_dir_all(folder);

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::error::HookError;
-use super::event::{Event, EventText, Hook};
-use super::surroundings::Surroundings;
+use super::{Answer, Event, EventText, Hook, Surroundings};
 use crate::agents::journal::Row;
+use crate::failure::Failure;
 
 /// The field by which the client says where it has spilled all of a command's output.
 const SPILLED: &str = "persistedOutputPath";
@@ -18,10 +16,7 @@ const OWN_PREVIEW: usize = 2_300;
 /// Length in bytes of ours in place of it, so that with the hint it takes about as much room.
 const INSTEAD: usize = 2_000;
 
-pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, HookError> {
-    if event.hook_event_name != "PostToolUse" {
-        return Ok(Answer::default());
-    }
+pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Failure> {
     let mut response = event.tool_response.clone();
     let transcript = event.transcript_path.as_deref();
     let transcript = transcript.and_then(|path| hook.surroundings.file_of_agent("projects", path));
@@ -37,7 +32,7 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Hoo
             "" | "/stdout" | "/content" | "/file/content" | "/result" => event.tool_use_id.clone(),
             _ => format!("{}{}", event.tool_use_id, path.replace('/', "-")),
         };
-        let mut text = EventText::new(id, text.to_owned());
+        let mut text = EventText::new(&id, text.to_owned());
         // The client numbers what it shows, and a preview has the numbers of the stored text: those of the file only
         // if it begins with the file's first line.
         let start = event.tool_response.pointer("/file/startLine");
@@ -48,18 +43,15 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Hoo
             text.excerpt = Some(INSTEAD);
             text.spilled = spilled(event, hook.surroundings);
         }
-        let (shorter, row) = hook.shorten(event, text).await?;
-        sum = Some(match sum {
-            None => Row {
-                transcript: transcript.clone(),
-                ..row
-            },
-            Some(sum) => Row {
-                before: sum.before + row.before,
-                after: sum.after + row.after,
-                ..sum
-            },
-        });
+        let (shorter, mut row) = hook.shorten(event, text).await?;
+        row.transcript.clone_from(&transcript);
+        match &mut sum {
+            None => sum = Some(row),
+            Some(sum) => {
+                sum.before += row.before;
+                sum.after += row.after;
+            }
+        }
         if let (Some(shorter), Some(text)) = (shorter, response.pointer_mut(&path)) {
             *text = shorter.into();
             is_shorter = true;

@@ -5,11 +5,9 @@
 //! tools are replaced, which the hook gets whole. If the model calls tools from a program of its own, a
 //! blocked call would end the program, so nothing is replaced there.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::answer::Answer;
-use super::error::HookError;
-use super::event::{Event, EventText, Hook};
+use super::{Event, EventText};
 
 /// The start of the ids of calls that the model makes from a program of its own.
 const FROM_PROGRAM: &str = "exec-";
@@ -18,36 +16,27 @@ const OWN_LIMIT: usize = 10_000;
 /// Maximum length in bytes of the fields beside a long text, and of a text that is not long.
 const SMALL: usize = 500;
 
-pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, HookError> {
-    let text = text(&event.tool_response).filter(|_| event.hook_event_name == "PostToolUse");
-    let Some(text) = text else {
-        return Ok(Answer::default());
-    };
-    let id = event.tool_use_id.clone();
+pub(super) fn text(event: &Event) -> Option<EventText> {
+    let text = shown(&event.tool_response)?;
+    let id = &event.tool_use_id;
     let is_failed = event.tool_response["isError"] == true;
     let is_of_server = event.tool_name.starts_with("mcp__");
-    let text = EventText {
+    Some(EventText {
         shown: text.len().min(OWN_LIMIT),
         stays: is_failed || !is_of_server || id.starts_with(FROM_PROGRAM),
         ..EventText::new(id, text)
-    };
-    let (shorter, row) = hook.shorten(event, text).await?;
-    let output = shorter.map(|shorter| json!({"decision": "block", "reason": shorter}));
-    Ok(Answer::of(output, row))
+    })
 }
 
 /// The text of a response, as the client would show it, but with its lines. `None` if there is something else in it.
-fn text(response: &Value) -> Option<String> {
+fn shown(response: &Value) -> Option<String> {
     if let Value::String(text) = response {
         return Some(text.clone());
     }
     // The client shows structured content alone, if there is any.
-    match &response["structuredContent"] {
-        Value::Null => {}
-        structured => {
-            let whole = || structured.to_string();
-            return Some(with_lines(structured.clone()).unwrap_or_else(whole));
-        }
+    let structured = &response["structuredContent"];
+    if !structured.is_null() {
+        return with_lines(structured.clone()).or_else(|| Some(structured.to_string()));
     }
     let blocks = response["content"].as_array()?.iter();
     let texts: Option<Vec<&str>> = blocks

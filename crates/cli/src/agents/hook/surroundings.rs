@@ -6,6 +6,8 @@ use offcut::backend::Location;
 use offcut::hint::Hint;
 use serde_json::Value;
 
+use crate::evidence::argued;
+
 /// Length in bytes that no hint exceeds with its preview.
 const LONGEST_HINT: u64 = 16 * 1024;
 
@@ -81,19 +83,7 @@ impl Surroundings {
     /// Such a call reads stored content, as far as its arguments tell. A model that names the store in a
     /// call of another kind only keeps that call's result whole.
     pub fn is_named_in(&self, arguments: &str) -> bool {
-        match serde_json::from_str(arguments) {
-            Ok(arguments) => self.is_named_by(&arguments),
-            Err(_) => self.names_store(arguments),
-        }
-    }
-
-    fn is_named_by(&self, value: &Value) -> bool {
-        match value {
-            Value::String(text) => self.names_store(text),
-            Value::Array(items) => items.iter().any(|item| self.is_named_by(item)),
-            Value::Object(fields) => fields.values().any(|field| self.is_named_by(field)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        }
+        argued(arguments).iter().any(|text| self.names_store(text))
     }
 
     /// Returns true if `text`, such as the command of a shell, names the store.
@@ -114,18 +104,16 @@ impl Surroundings {
         names
     }
 
-    /// Resolves `path`. `None` unless it is a file inside `folder` of the agent's own folder,
+    /// Resolves `path`. `None` unless there is something inside `folder` of the agent's own folder,
     /// symbolic links followed.
-    pub(super) fn file_of_agent(&self, folder: &str, path: &Path) -> Option<PathBuf> {
-        let folder = self.agent_home.as_deref()?.join(folder);
-        inside(Some(&folder), path).filter(|file| file.is_file())
+    pub(super) fn in_agent_home(&self, folder: &str, path: &Path) -> Option<PathBuf> {
+        inside(Some(&self.agent_home.as_deref()?.join(folder)), path)
     }
 
-    /// Resolves `path`. `None` unless it is a directory inside `folder` of the agent's own folder,
-    /// symbolic links followed.
-    pub(super) fn folder_of_agent(&self, folder: &str, path: &Path) -> Option<PathBuf> {
-        let folder = self.agent_home.as_deref()?.join(folder);
-        inside(Some(&folder), path).filter(|path| path.is_dir())
+    /// Resolves the path of a file in the same way.
+    pub(super) fn file_of_agent(&self, folder: &str, path: &Path) -> Option<PathBuf> {
+        self.in_agent_home(folder, path)
+            .filter(|file| file.is_file())
     }
 
     /// Resolves `path`. `None` unless it is a file directly in the folder for temporary files, symbolic

@@ -1,20 +1,18 @@
 //! Files of agents: read, and replaced in one step.
 
+use std::fmt;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use offcut::config::read_file;
+use tempfile::NamedTempFile;
 
-use super::error::InstallError;
+use super::{because, refused};
+use crate::failure::Failure;
 
 /// A byte order mark.
 pub(super) const MARK: &str = "\u{feff}";
-/// Beginning of the names of new files before they take the place of others.
-const STAGED: &str = ".offcut-";
-/// Age after which nobody writes such a file any more: it takes milliseconds.
-const ABANDONED: Duration = Duration::from_secs(60);
 
 /// A file of an agent, as it is before a change.
 #[derive(Debug)]
@@ -29,15 +27,15 @@ pub(crate) struct AgentFile {
 
 impl AgentFile {
     /// Reads the file at `path`, which may be missing.
-    pub(crate) fn read(path: &Path) -> Result<Self, InstallError> {
-        let unreadable = |error| InstallError::because(path, "it can't be read", error);
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let unreadable = because(path, "it can't be read");
         let target = match path.canonicalize() {
             Ok(target) => target,
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unreadable(error)),
             // A link that leads nowhere is here too.
             Err(_) if path.is_symlink() => {
                 let problem = "it is a link that leads nowhere; create the file that it names";
-                return Err(InstallError::new(path, problem));
+                return Err(refused(path, problem));
             }
             Err(_) => path.to_owned(),
         };
@@ -45,7 +43,7 @@ impl AgentFile {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                return Err(InstallError::new(path, error.to_string()));
+                return Err(refused(path, error));
             }
             Err(error) => return Err(unreadable(error)),
         };
@@ -62,15 +60,15 @@ impl AgentFile {
     }
 
     /// The text, without a byte order mark.
-    pub(crate) fn text(&self) -> Result<&str, InstallError> {
-        let text = str::from_utf8(self.bytes().unwrap_or_default())
-            .map_err(|error| InstallError::because(&self.path, "it is not UTF-8", error))?;
+    pub(crate) fn text(&self) -> Result<&str, Failure> {
+        let text = str::from_utf8(self.bytes().unwrap_or_default());
+        let text = text.map_err(because(&self.path, "it is not UTF-8"))?;
         Ok(text.strip_prefix(MARK).unwrap_or(text))
     }
 
     /// The error about a problem with the file.
-    pub(crate) fn refused(&self, problem: impl Into<String>) -> InstallError {
-        InstallError::new(&self.path, problem)
+    pub(crate) fn refused(&self, problem: impl fmt::Display) -> Failure {
+        refused(&self.path, problem)
     }
 
     /// A new text for the file, with the byte order mark that it has.
@@ -84,49 +82,47 @@ impl AgentFile {
 
     /// Replaces the file's content in one step, or removes the file. Its mode stays, and a link stays a link. A
     /// file with something that a new one would not have, such as another owner, is written in place.
-    pub(crate) fn replace(&self, bytes: Option<&[u8]>) -> Result<(), InstallError> {
+    pub(crate) fn replace(&self, bytes: Option<&[u8]>) -> Result<(), Failure> {
         if bytes == self.bytes() {
             return Ok(());
         }
-        let failed = |error| InstallError::because(&self.path, "it can't be changed", error);
-        let found = fs::metadata(&self.target).ok();
-        if found
-            .as_ref()
-            .is_some_and(|found| found.permissions().readonly())
-        {
+        let found = fs::metadata(&self.target);
+        if found.is_ok_and(|found| found.permissions().readonly()) {
             return Err(self.refused(
                 "it is read-only; make it writable, or add the lines of docs/agents.md yourself",
             ));
         }
-        let folder = self.target.parent().unwrap_or(Path::new("."));
-        let Some(bytes) = bytes else {
-            self.expect_unchanged()?;
-            return fs::remove_file(&self.target).map_err(failed);
-        };
-        fs::create_dir_all(folder).map_err(failed)?;
-        remove_abandoned(folder);
-        let mut staged = tempfile::Builder::new()
-            .prefix(STAGED)
-            .tempfile_in(folder)
-            .map_err(failed)?;
-        let write = staged.write_all(bytes);
-        write
-            .and_then(|()| staged.as_file().sync_all())
-            .map_err(failed)?;
-        if let Some(found) = &found {
-            let set = staged.as_file().set_permissions(found.permissions());
-            set.map_err(failed)?;
-        }
+        let failed = because(&self.path, "it can't be changed");
+        let staged = bytes.map(|bytes| self.stage(bytes));
+        let staged = staged.transpose().map_err(&failed)?;
         self.expect_unchanged()?;
-        if let Some(found) = &found
-            && !is_alike(found, &self.target, staged.path()).map_err(failed)?
-        {
-            return self.write_in_place(bytes).map_err(failed);
-        }
-        staged
-            .persist(&self.target)
-            .map_err(|error| failed(error.error))?;
-        Ok(())
+        let replaced = match (bytes, staged.flatten()) {
+            (None, _) => fs::remove_file(&self.target),
+            (Some(_), Some(staged)) => staged
+                .persist(&self.target)
+                .map(drop)
+                .map_err(|error| error.error),
+            (Some(bytes), None) => self.write_in_place(bytes),
+        };
+        replaced.map_err(failed)
+    }
+
+    /// A new file beside the other one, with its mode. `None` if it can't take its place.
+    fn stage(&self, bytes: &[u8]) -> io::Result<Option<NamedTempFile>> {
+        let folder = self.target.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let staged = tempfile::Builder::new()
+            .prefix(".offcut-")
+            .tempfile_in(folder);
+        let mut staged = staged?;
+        staged.write_all(bytes)?;
+        staged.as_file().sync_all()?;
+        let Ok(found) = fs::metadata(&self.target) else {
+            return Ok(Some(staged));
+        };
+        staged.as_file().set_permissions(found.permissions())?;
+        let is_alike = is_alike(&found, &self.target, staged.path())?;
+        Ok(is_alike.then_some(staged))
     }
 
     fn write_in_place(&self, bytes: &[u8]) -> io::Result<()> {
@@ -144,29 +140,12 @@ impl AgentFile {
     }
 
     /// Refuses if somebody has changed the file after it was read.
-    fn expect_unchanged(&self) -> Result<(), InstallError> {
+    fn expect_unchanged(&self) -> Result<(), Failure> {
         let now = read_file(&self.target).ok();
         if now == self.bytes {
             return Ok(());
         }
         Err(self.refused("somebody changed it at the same moment; try again"))
-    }
-}
-
-/// Removes what installations that were killed have left.
-fn remove_abandoned(folder: &Path) {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| {
-        entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(STAGED.as_bytes())
-    }) {
-        let age = entry.metadata().and_then(|found| found.modified());
-        let age = age.ok().and_then(|time| time.elapsed().ok());
-        if age.is_some_and(|age| age > ABANDONED) {
-            _ = fs::remove_file(entry.path());
-        }
     }
 }
 

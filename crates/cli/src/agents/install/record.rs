@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use offcut::config::read_file;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::error::InstallError;
+use super::because;
 use super::file::AgentFile;
 use super::jsonc::Addition;
 use crate::agents::layout;
+use crate::failure::Failure;
 
 /// The changes that Offcut made to one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,46 +47,37 @@ impl StoredRecord {
     }
 
     /// The file's bytes before the change; `None` if there was no file.
-    pub(crate) fn original(&self) -> Result<Option<Vec<u8>>, InstallError> {
-        let backup = backup(&self.json);
-        let read = || {
-            read_file(&backup)
-                .map_err(|error| InstallError::because(&backup, "it can't be read", error))
-        };
-        self.record.had_file.then(read).transpose()
+    pub(crate) fn original(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let read =
+            |backup: PathBuf| read_file(&backup).map_err(because(&backup, "it can't be read"));
+        self.backup().map(read).transpose()
     }
 
     /// Removes the record and the backup.
-    pub(crate) fn remove(&self) -> Result<(), InstallError> {
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
         replace(&self.json, None)?;
         replace(&backup(&self.json), None)
     }
 }
 
 /// Finds the record of the file at `path` in a folder of records, which may be missing.
-pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<StoredRecord>, InstallError> {
+pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<StoredRecord>, Failure> {
     let all = all(folder)?;
     Ok(all.into_iter().find(|stored| stored.record.file == path))
 }
 
 /// Reads all records of a folder, which may be missing.
-pub(crate) fn all(folder: &Path) -> Result<Vec<StoredRecord>, InstallError> {
-    let paths = layout::paths_in(folder)
-        .map_err(|error| InstallError::because(folder, "it can't be read", error))?;
-    let mut all = Vec::new();
-    for json in paths {
-        if json.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let file = AgentFile::read(&json)?;
-        let parsed = serde_json::from_slice(file.bytes().unwrap_or_default());
-        let record = parsed.map_err(|error| {
-            let problem = "it is damaged; remove it, and Offcut's lines from the agent's settings";
-            InstallError::because(&json, problem, error)
-        })?;
-        all.push(StoredRecord { json, record });
-    }
-    Ok(all)
+pub(crate) fn all(folder: &Path) -> Result<Vec<StoredRecord>, Failure> {
+    let paths = layout::paths_in(folder).map_err(because(folder, "it can't be read"))?;
+    let is_json = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    };
+    let records = paths.into_iter().filter(is_json).map(|json| {
+        let record = read_json(&json, "Offcut's lines from the agent's settings")?;
+        Ok(record.map(|record| StoredRecord { json, record }))
+    });
+    records.filter_map(Result::transpose).collect()
 }
 
 /// Writes a record, and a backup of the file as it was before. An older record of the file is replaced.
@@ -93,7 +86,7 @@ pub(crate) fn write(
     folder: &Path,
     record: &Record,
     original: Option<&[u8]>,
-) -> Result<Option<PathBuf>, InstallError> {
+) -> Result<Option<PathBuf>, Failure> {
     let json = match find(folder, &record.file)? {
         Some(stored) => stored.json,
         None => (1..)
@@ -103,9 +96,7 @@ pub(crate) fn write(
     };
     // New files can be read by their user alone: settings hold secrets.
     replace(&backup(&json), original)?;
-    let text = serde_json::to_vec_pretty(record)
-        .map_err(|error| InstallError::because(&json, "it can't be written", error))?;
-    replace(&json, Some(&text))?;
+    write_json(&json, Some(record))?;
     Ok(original.map(|_| backup(&json)))
 }
 
@@ -113,6 +104,26 @@ fn backup(json: &Path) -> PathBuf {
     json.with_extension("backup")
 }
 
-fn replace(path: &Path, bytes: Option<&[u8]>) -> Result<(), InstallError> {
+fn replace(path: &Path, bytes: Option<&[u8]>) -> Result<(), Failure> {
     AgentFile::read(path)?.replace(bytes)
+}
+
+/// Reads the record at `path`; `None` if there is none. If it is damaged, it and `rest` have to go by hand.
+pub(crate) fn read_json<T: DeserializeOwned>(
+    path: &Path,
+    rest: &str,
+) -> Result<Option<T>, Failure> {
+    let file = AgentFile::read(path)?;
+    let read = file.bytes().map(serde_json::from_slice).transpose();
+    read.map_err(because(
+        path,
+        &format!("it is damaged; remove it, and {rest}"),
+    ))
+}
+
+/// Writes the record at `path`, or removes it.
+pub(crate) fn write_json(path: &Path, record: Option<&impl Serialize>) -> Result<(), Failure> {
+    let text = record.map(serde_json::to_vec_pretty).transpose();
+    let text = text.map_err(because(path, "it can't be written"))?;
+    replace(path, text.as_deref())
 }

@@ -1,13 +1,10 @@
-//! Changes of a text by which servers get Offcut in front, and their records.
+//! Changes of a text by which servers get Offcut in front.
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::ServersFile;
-use super::server::{ArgsPlace, Server, ServerCommand};
-use crate::agents::install::{AgentFile, InstallError};
+use super::{ArgsPlace, Server, ServerCommand};
 
 /// The change of one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,13 +19,6 @@ pub(super) struct Wrapped {
 
 /// A place of the text, and what takes it.
 type TextEdit = (Range<usize>, String);
-
-/// The changes of one file.
-#[derive(Debug, Serialize, Deserialize)]
-struct Record {
-    file: PathBuf,
-    servers: Vec<Wrapped>,
-}
 
 /// The text in which all servers over stdio have `front`, a program and its arguments, in front, and the
 /// changes.
@@ -108,7 +98,6 @@ pub(super) fn undone(text: &str, servers: &[Server], record: &[Wrapped]) -> (Str
 fn unwrapping(text: &str, command: &ServerCommand, record: &Wrapped) -> Vec<TextEdit> {
     let (places, nth) = (&command.places, record.front.len());
     let (own, original) = (places[0].clone(), &places[nth]);
-    let next = places.get(nth + 1);
     if matches!(command.args, ArgsPlace::Inside) {
         return vec![(own.start..original.start, String::new())];
     }
@@ -119,16 +108,13 @@ fn unwrapping(text: &str, command: &ServerCommand, record: &Wrapped) -> Vec<Text
         return vec![(own.start..original.end + 1, command)];
     }
     let rest = &text[original.end..];
-    // A list that was written anew may have a comma after its last word.
-    let comma = rest
-        .trim_start()
-        .starts_with(',')
-        .then(|| rest.find(','))
-        .flatten();
-    let end = next.map_or_else(
-        || original.end + comma.map_or(0, |at| at + 1),
-        |next| next.start,
-    );
+    let spaces = rest.len() - rest.trim_start().len();
+    let end = match places.get(nth + 1) {
+        Some(next) => next.start,
+        // A list that was written anew may have a comma after its last word.
+        None if rest[spaces..].starts_with(',') => original.end + spaces + 1,
+        None => original.end,
+    };
     vec![(own, command), (places[1].start..end, String::new())]
 }
 
@@ -140,32 +126,4 @@ fn applied(text: &str, mut edits: Vec<TextEdit>) -> String {
         text.replace_range(place, &new);
     }
     text
-}
-
-/// Reads the changes of a file. None if there is no record.
-pub(super) fn read_record(place: &ServersFile) -> Result<Vec<Wrapped>, InstallError> {
-    let file = AgentFile::read(&place.record)?;
-    let Some(bytes) = file.bytes() else {
-        return Ok(Vec::new());
-    };
-    let record: Record = serde_json::from_slice(bytes).map_err(|error| {
-        let problem = "it is damaged; remove it, and `offcut mcp --` from the agent's MCP servers";
-        InstallError::because(&place.record, problem, error)
-    })?;
-    Ok(record.servers)
-}
-
-/// Writes the changes of a file; without any, the record is removed.
-pub(super) fn write_record(place: &ServersFile, servers: &[Wrapped]) -> Result<(), InstallError> {
-    let file = AgentFile::read(&place.record)?;
-    if servers.is_empty() {
-        return file.replace(None);
-    }
-    let record = Record {
-        file: place.path.clone(),
-        servers: servers.to_vec(),
-    };
-    let text = serde_json::to_vec_pretty(&record)
-        .map_err(|error| InstallError::because(&place.record, "it can't be written", error))?;
-    file.replace(Some(&text))
 }

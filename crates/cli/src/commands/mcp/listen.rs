@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{fallback, remote, server};
+use super::{not_started, or_passing, remote, server};
 use crate::commands::serve::{ADDRESS, listener};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child, output, serving};
@@ -54,7 +54,7 @@ fn endpoint(
 ) -> Result<McpEndpoint, Failure> {
     let remote = args.url.as_deref().map(|url| remote::remote(args, url));
     let remote = remote.transpose()?;
-    let gateway = Arc::new(fallback::or_passing(gateway()));
+    let gateway = Arc::new(or_passing(gateway()));
     let endpoint = match remote {
         Some(remote) => {
             let before = match args.session {
@@ -94,9 +94,9 @@ async fn host(
         std::future::pending::<()>().await;
     };
     let served = async {
-        let server = server::start(&command, received);
-        let server = server.map_err(|error| fallback::not_started(&command, &error))?;
-        let code = server.carry(&conversation, (client, writer)).await?;
+        let server = server::start(&command);
+        let server = server.map_err(|error| not_started(&command, &error))?;
+        let code = server::carry(server, received, &conversation, (client, writer)).await?;
         if code != 0 {
             output::warn(&format!("a server has ended with exit code {code}"));
         }

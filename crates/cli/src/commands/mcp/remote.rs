@@ -6,7 +6,7 @@ use offcut_mcp::{McpGateway, Remote};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 
-use super::fallback;
+use super::or_passing;
 use crate::failure::{Failure, OrFail as _};
 use crate::{args, child};
 
@@ -23,7 +23,7 @@ pub(super) fn run(
     runtime: &Runtime,
 ) -> Result<u8, Failure> {
     let remote = remote(args, url)?;
-    let gateway = fallback::or_passing(gateway);
+    let gateway = or_passing(gateway);
     runtime.block_on(async {
         let mut signals = child::listen().or_fail("signals can't be received")?;
         let mut ended_by = None;

@@ -28,17 +28,16 @@ pub(super) fn secret() -> Vec<u8> {
 
 /// The secret in a file, which is written if there is none.
 fn kept(path: &Path) -> io::Result<Vec<u8>> {
-    match read(path) {
-        Ok(Some(secret)) => return Ok(secret),
-        Ok(None) => {}
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+    match read(path)? {
+        Some(secret) if secret.len() == LENGTH => return Ok(secret),
+        Some(_) => {
             fs::remove_file(path)?;
             output::warn(&format!(
                 "{} was too short and is written anew: hints from before lead nowhere",
                 path.display()
             ));
         }
-        Err(error) => return Err(error),
+        None => {}
     }
     let folder = path.parent().unwrap_or(path);
     DirBuilder::new()
@@ -49,13 +48,9 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
     let mut new = NamedTempFile::new_in(folder)?;
     new.write_all(&random()?)?;
     // If several begin at once, the secret of the first counts.
-    let named = new.persist_noclobber(path);
-    match (named, read(path)?) {
-        (_, Some(secret)) => Ok(secret),
-        (named, None) => {
-            Err(named.map_or_else(io::Error::from, |_| io::ErrorKind::NotFound.into()))
-        }
-    }
+    _ = new.persist_noclobber(path);
+    let secret = read(path)?.filter(|secret| secret.len() == LENGTH);
+    secret.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
@@ -64,9 +59,6 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     };
     let mut secret = Vec::new();
     file.take(LENGTH as u64).read_to_end(&mut secret)?;
-    if secret.len() < LENGTH {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
     Ok(Some(secret))
 }
 

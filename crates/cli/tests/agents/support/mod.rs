@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use offcut::ToolReduction;
 use offcut::backend::Fs;
 use offcut_cli::agents::Agent;
-use offcut_cli::agents::hook::{self, Answer, HookError, Surroundings};
+use offcut_cli::agents::hook::{self, Answer, Surroundings};
 use offcut_cli::agents::journal::Row;
+use offcut_cli::failure::Failure;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -47,7 +48,7 @@ impl User {
     }
 
     /// Answers the bytes of an event, over the store that the agent wants.
-    pub(crate) async fn respond(&self, agent: Agent, event: &[u8]) -> Result<Answer, HookError> {
+    pub(crate) async fn respond(&self, agent: Agent, event: &[u8]) -> Result<Answer, Failure> {
         let wanted = hook::store(agent, event, &self.surroundings);
         let surroundings = Surroundings {
             store: wanted.or_else(|| self.surroundings.store.clone()),
@@ -55,7 +56,7 @@ impl User {
         };
         let store = Fs::open(surroundings.store.as_ref().unwrap()).unwrap();
         let reduction = ToolReduction::recommended(store)
-            .read_file_tool_name(hook::reader(agent))
+            .read_file_tool_name(agent.facts().reader)
             .build()
             .unwrap();
         hook::answer(agent, event, &reduction, &surroundings).await

@@ -1,0 +1,215 @@
+//! The content that an agent's file gets, with the command by which the agent asks Offcut.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::jsonc::Addition;
+use super::{Installation, refused};
+use crate::agents::Agent;
+use crate::agents::layout::{self, Home};
+use crate::failure::Failure;
+
+/// The tools of Claude Code whose results have texts that a hook may replace. For others, the agent sends no events.
+const CLAUDE_CODE_TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
+/// The tools of Codex whose results are replaced, and the shell, which reads stored ones.
+const CODEX_TOOLS: &str = "Bash|mcp__.*";
+/// Seconds after which an agent goes on without an answer.
+const TIME_OUT: u64 = 30;
+
+/// Characters with a meaning of their own in a rule of Claude Code.
+const NOT_IN_RULES: &[char] = &['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\', '\n'];
+/// The names of the tool of Gemini CLI that reads files, which the hook needs.
+const GEMINI_CLI_READER: [&str; 2] = ["read_file", "ReadFileTool"];
+/// Plug-ins of ours for agents that load such files.
+const OPENCODE: &str = include_str!("../plugins/opencode.js");
+const PI: &str = include_str!("../plugins/pi.js");
+
+/// The content that a file gets.
+pub(super) enum Content {
+    /// Values in settings that hold others too.
+    Values(Vec<Addition>),
+    /// A file of ours.
+    Whole(String),
+}
+
+/// The content that the file of an installation gets.
+pub(super) fn of(installation: &Installation) -> Result<Content, Failure> {
+    let agent = installation.agent;
+    let line = line(installation)?;
+    let hook = |tools: &str, handler: Value| {
+        let group = json!({"matcher": tools, "hooks": [handler]});
+        Addition::element(&format!("hooks.{}", agent.facts().event), group)
+    };
+    // It succeeds even if the program is gone: the user would be shown an error at each call.
+    let command = format!("{line} || true");
+    let handler = json!({"type": "command", "command": command, "timeout": TIME_OUT});
+    Ok(Content::Values(match agent {
+        Agent::ClaudeCode => {
+            let mut additions = vec![hook(CLAUDE_CODE_TOOLS, handler)];
+            additions.extend(rules(&installation.store)?);
+            additions
+        }
+        Agent::Codex => vec![hook(CODEX_TOOLS, handler)],
+        Agent::GeminiCli => {
+            // The agent takes anything on stderr, such as that the program is gone, for the result.
+            let command = format!("{line} 2>/dev/null || true");
+            let timeout = TIME_OUT * 1_000;
+            let handler = json!({"type": "command", "name": "offcut", "command": command, "timeout": timeout});
+            vec![hook(".*", handler)]
+        }
+        Agent::OpenCode => return plugin(installation, OPENCODE),
+        Agent::Pi => return plugin(installation, PI),
+    }))
+}
+
+/// A plug-in with the command that it runs.
+fn plugin(installation: &Installation, plugin: &str) -> Result<Content, Failure> {
+    let command = hook_words(installation)?;
+    let stores = layout::spellings(&installation.store);
+    let stores: Vec<&str> = stores
+        .iter()
+        .map(|store| text(store))
+        .collect::<Result<_, _>>()?;
+    let plugin = plugin.replacen("__OFFCUT_COMMAND__", &json!(command).to_string(), 1);
+    let plugin = plugin.replacen("__OFFCUT_STORES__", &json!(stores).to_string(), 1);
+    Ok(Content::Whole(plugin))
+}
+
+/// The rules by which Claude Code may read the store. Two if the store's path holds a symbolic link.
+fn rules(store: &Path) -> Result<Vec<Addition>, Failure> {
+    let rule = |path: &PathBuf| {
+        let text = path.to_str().filter(|text| !text.contains(NOT_IN_RULES));
+        let text = text.ok_or_else(|| {
+            refused(path, "its path holds characters that a rule can't have; set OFFCUT_HOME or `backend` to another directory")
+        })?;
+        let rule = json!(format!("Read(/{text}/**)"));
+        Ok(Addition::element("permissions.allow", rule))
+    };
+    layout::spellings(store).iter().map(rule).collect()
+}
+
+/// The command of a hook as a line of a shell.
+pub(super) fn line(installation: &Installation) -> Result<String, Failure> {
+    let words = hook_words(installation)?;
+    let quoted = words.iter().map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        match word.chars().all(is_plain) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    Ok(quoted.collect::<Vec<_>>().join(" "))
+}
+
+fn hook_words(installation: &Installation) -> Result<Vec<String>, Failure> {
+    words(installation, ["hook", installation.agent.facts().name])
+}
+
+/// The words of a command of Offcut. A folder of the user that is not the default one is named, since an agent may run
+/// without the variable.
+pub(crate) fn words(
+    installation: &Installation,
+    arguments: [&str; 2],
+) -> Result<Vec<String>, Failure> {
+    let home = &installation.home;
+    let mut words = Vec::new();
+    if Home::by_default().as_ref() != Some(home) {
+        words.push("env".to_owned());
+        words.push(format!("OFFCUT_HOME={}", text(home.path())?));
+    }
+    words.push(text(&installation.program)?.to_owned());
+    words.extend(arguments.map(str::to_owned));
+    Ok(words)
+}
+
+/// The user's folder that the command of `agent` in the `text` of a file names.
+pub(super) fn named_home(text: &str, agent: Agent) -> Option<Home> {
+    let lines = (format!(" hook {agent}"), '"');
+    let lists = (format!(r#""hook","{agent}""#), '[');
+    [lines, lists].iter().find_map(|(end, start)| {
+        let command = text[..text.find(end)?].rsplit(*start).next()?;
+        let home = command.split_once("OFFCUT_HOME=")?.1;
+        Some(Home::at(home.split(['\'', '"']).next()?))
+    })
+}
+
+/// A path that settings can hold.
+fn text(path: &Path) -> Result<&str, Failure> {
+    let text = path.to_str().filter(|text| !text.contains(['\n', '\r']));
+    text.ok_or_else(|| {
+        refused(
+            path,
+            "settings can't hold this path: it is not text in one line",
+        )
+    })
+}
+
+/// Refuses settings under which a replaced result would be an error.
+pub(super) fn checked(agent: Agent, settings: Value) -> Result<Value, String> {
+    let names = |path: &&str| {
+        let list = settings.pointer(path)?.as_array()?.iter();
+        let mut names = list.filter_map(Value::as_str);
+        Some(names.any(|name| GEMINI_CLI_READER.contains(&name)))
+    };
+    let is_missing = ["/tools/core", "/coreTools"]
+        .iter()
+        .any(|path| names(path) == Some(false));
+    let is_excluded = ["/tools/exclude", "/excludeTools"]
+        .iter()
+        .any(|path| names(path) == Some(true));
+    match agent == Agent::GeminiCli && (is_missing || is_excluded) {
+        true => Err(
+            "it switches the tool `read_file` off, without which no result can be replaced"
+                .to_owned(),
+        ),
+        false => Ok(settings),
+    }
+}
+
+/// The commands in an agent's settings that answer with Offcut.
+pub(crate) fn commands_in(settings: &Value, agent: Agent) -> Vec<String> {
+    let ours = format!(" hook {agent}");
+    let groups = settings["hooks"][agent.facts().event].as_array();
+    let hooks = groups.into_iter().flatten();
+    let hooks = hooks.filter_map(|group| group["hooks"].as_array());
+    let commands = hooks.flatten().filter_map(|hook| hook["command"].as_str());
+    commands
+        .filter(|command| command.contains(&ours))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Additions in words, one line each.
+pub(super) fn in_words(additions: &[Addition]) -> Vec<String> {
+    let in_words = |addition: &Addition| {
+        let value = &addition.value;
+        let command = value.pointer("/hooks/0/command").unwrap_or(value);
+        let text = command.as_str().map(str::to_owned);
+        let text = text.unwrap_or_else(|| command.to_string());
+        format!("{}: {text}", addition.path.join("."))
+    };
+    additions.iter().map(in_words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_without_the_reader_are_refused() {
+        for settings in [
+            json!({"tools": {"core": ["run_shell_command"]}}),
+            json!({"tools": {"exclude": ["read_file"]}}),
+            json!({"excludeTools": ["ReadFileTool"]}),
+        ] {
+            checked(Agent::GeminiCli, settings).unwrap_err();
+        }
+        for settings in [
+            json!({}),
+            json!({"tools": {"core": ["read_file"], "exclude": ["write_file"]}}),
+        ] {
+            checked(Agent::GeminiCli, settings).unwrap();
+        }
+    }
+}

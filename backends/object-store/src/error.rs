@@ -16,7 +16,7 @@ use offcut::backend::{BackendError, ErrorKind};
 #[derive(Debug)]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
-    cause: AnswerCause,
+    pub(crate) cause: AnswerCause,
 }
 
 /// The kind of trouble.
@@ -116,15 +116,6 @@ impl Trouble {
     /// Creates the trouble for a failed read of the spool.
     pub(crate) fn of_spool(error: &BackendError) -> Self {
         Self::new(Kind::Spool, error.to_string())
-    }
-
-    #[cfg(feature = "http")]
-    pub(crate) fn into_cause(self) -> AnswerCause {
-        self.cause
-    }
-
-    pub(crate) fn cause(&self) -> &AnswerCause {
-        &self.cause
     }
 
     /// Creates the caller's error. `doing` names the action and the object: `storing

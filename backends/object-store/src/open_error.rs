@@ -84,7 +84,7 @@ impl OpenError {
     #[cfg(feature = "http")]
     pub(crate) fn refused(error: object_store::Error) -> Self {
         Self::Refused {
-            source: Box::new(Trouble::from(error).cause),
+            source: Box::new(Trouble::from(error)),
         }
     }
 }

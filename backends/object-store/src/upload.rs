@@ -162,7 +162,7 @@ impl Upload {
         if let Some(mut open) = self.open.take()
             && let Err(trouble) = limited(self.timeout, open.abort()).await
         {
-            tracing::warn!(cause = %trouble.cause, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
+            tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
         }
     }
 }

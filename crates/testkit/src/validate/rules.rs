@@ -52,7 +52,7 @@ pub(super) fn each<'m>(
 
 /// Takes the first of the `open` calls that is this one; fails with `problem` if there is none. Each is
 /// open since a message.
-pub(super) fn answer<T: PartialEq>(
+pub(super) fn answer<T: PartialEq + Copy>(
     open: &mut Vec<(T, usize)>,
     call: T,
     problem: impl FnOnce() -> String,

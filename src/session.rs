@@ -111,10 +111,8 @@ impl Session {
 
     fn stored(&self, backend: &Arc<dyn Backend>, key: Key) -> Stored {
         Stored {
-            location: backend.locate(&key),
-            key,
-            backend: backend.clone(),
             marks: Some(self.marks.clone()),
+            ..Stored::new(backend.clone(), key)
         }
     }
 

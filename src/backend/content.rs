@@ -49,10 +49,17 @@ impl Roots {
         }
     }
 
-    /// The roots of the session `id` within this one.
+    /// The roots of the session `id` within this one. If that leaves no room for a key, a digest
+    /// replaces all sessions on the way.
     pub(crate) fn session(&self, id: &str) -> Self {
+        let mut prefix = format!("{}{}/", self.prefix, Key::session_segment(id));
+        let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE).file();
+        if Key::new(format!("{prefix}{}/{longest}", Phase::Truncate.folder())).is_err() {
+            let sessions = digest(&prefix.as_bytes()[self.root..]);
+            prefix = format!("{}{sessions}/", &prefix[..self.root]);
+        }
         Self {
-            prefix: self.nested(&self.prefix, &Key::session_segment(id)),
+            prefix,
             root: self.root,
             tenant: None,
         }
@@ -72,24 +79,6 @@ impl Roots {
         }
     }
 
-    /// `prefix` with one more session. If that leaves no room for a key, a digest replaces all
-    /// sessions on the way.
-    fn nested(&self, prefix: &str, segment: &str) -> String {
-        let (root, prefix) = (self.root, format!("{prefix}{segment}/"));
-        let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE);
-        let has_room = Key::new(format!(
-            "{prefix}{}/{}",
-            Phase::Truncate.folder(),
-            longest.file()
-        ))
-        .is_ok();
-        if has_room {
-            prefix
-        } else {
-            format!("{}{}/", &prefix[..root], digest(&prefix.as_bytes()[root..]))
-        }
-    }
-
     /// The beginning of every key of the session, and of sessions made from it.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
@@ -98,22 +87,15 @@ impl Roots {
     /// Returns true if `key` names something that this session stored: exactly
     /// `<prefix><phase>/<name>`.
     pub(crate) fn owns(&self, key: &Key) -> bool {
-        let siblings = self.tenant.and_then(|tenant| {
-            let name = key.as_str().strip_prefix(&self.prefix[..tenant])?;
-            let (session, _) = name.split_once('/')?;
-            (!is_reserved(session)).then(|| format!("{}{session}/", &self.prefix[..tenant]))
+        let Some((prefix, folder, _)) = key.parts() else {
+            return false;
+        };
+        let sibling = self.tenant.and_then(|tenant| {
+            let session = prefix.strip_prefix(&self.prefix[..tenant])?;
+            session.strip_suffix('/')
         });
-        [Some(&self.prefix), siblings.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|prefix| {
-                let name = key.as_str().strip_prefix(prefix).and_then(|rest| {
-                    Key::FOLDERS
-                        .iter()
-                        .find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/'))
-                });
-                name.is_some_and(|name| !name.contains('/'))
-            })
+        let is_sibling = sibling.is_some_and(|id| !id.contains('/') && !is_reserved(id));
+        Key::FOLDERS.contains(&folder) && (prefix == self.prefix || is_sibling)
     }
 }
 
@@ -260,6 +242,16 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// The content of `key` in `backend`, for reading that leaves no mark.
+    pub(crate) fn new(backend: Arc<dyn Backend>, key: Key) -> Self {
+        Self {
+            location: backend.locate(&key),
+            backend,
+            key,
+            marks: None,
+        }
+    }
+
     /// Reads `range`. If the content is old, a note says that its conversation was read from today.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let page = self.backend.read(&self.key, range).await?;

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use self::directory::{Directory, Found};
-use self::error::{CHECKING, READING, blocking, failed, is_absent, none_if_not_found};
+use self::error::{CHECKING, READING, blocking, failed, is_absent};
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
@@ -67,18 +67,21 @@ impl Fs {
     }
 
     fn remove_now(&self, key: &Key, before: SystemTime) -> io::Result<()> {
-        let directory = match Directory::open(self) {
-            Err(error) if is_absent(&error) => return Ok(()),
-            directory => directory?,
-        };
-        if directory.remove(key, before)? {
-            if self.durable {
-                // Otherwise the file could reappear after a power loss, in place of newer content.
-                none_if_not_found(directory.sync(key))?;
+        let remove = || {
+            let directory = Directory::open(self)?;
+            if directory.remove_if_older(key.as_str(), before)? {
+                if self.durable {
+                    // Otherwise the file could reappear after a power loss, in place of newer content.
+                    directory.sync(key)?;
+                }
+                directory.remove_empty_parents(key);
             }
-            directory.remove_empty_parents(key);
+            Ok(())
+        };
+        match remove() {
+            Err(error) if is_absent(&error) => Ok(()),
+            removed => removed,
         }
-        Ok(())
     }
 
     fn read_now(&self, key: &Key, range: &Range<u64>) -> Result<ReadRange, BackendError> {

@@ -55,11 +55,17 @@ impl Key {
     /// ```
     #[must_use]
     pub fn conversation(&self) -> Option<&str> {
-        let (path, name) = self.as_str().rsplit_once('/')?;
-        let folder = path.rsplit('/').next()?;
+        let (prefix, folder, name) = self.parts()?;
         let is_note = || name.starts_with("decided-") || name.starts_with("read-");
         let is_part = Self::FOLDERS.contains(&folder) || folder == Self::META && is_note();
-        is_part.then(|| &path[..path.len() - folder.len()])
+        is_part.then_some(prefix)
+    }
+
+    /// The prefix, the folder and the name of something in a folder.
+    pub(crate) fn parts(&self) -> Option<(&str, &str, &str)> {
+        let (path, name) = self.as_str().rsplit_once('/')?;
+        let folder = path.rsplit('/').next()?;
+        Some((&path[..path.len() - folder.len()], folder, name))
     }
 
     /// The prefix segment of the session that `ToolReduction::session` makes of `id`: the id if that is a

@@ -2,7 +2,7 @@
 
 mod setters;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::backend::layout::Phase;
@@ -33,8 +33,8 @@ pub struct Builder {
     has_own_preview_above: bool,
     /// The threshold that came with `clear_at_least_tokens`; 0 once that has its own value.
     given_threshold: u64,
-    /// A store that the settings name but that could not be opened.
-    not_opened: Option<BuildError>,
+    /// Stores that the settings name but that could not be opened, by tool; `None` is the one for all tools.
+    not_opened: BTreeMap<Option<String>, BuildError>,
     counter: Option<Hook<dyn CountTokens>>,
     gen_ids: [Option<GenId>; 2],
     post_process: Option<PostProcess>,
@@ -79,26 +79,23 @@ impl Builder {
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (mut opened, mut not_opened) = (HashMap::<StoreUrl, Hook<dyn Backend>>::new(), None);
+        type Tried = Result<Hook<dyn Backend>, Arc<dyn std::error::Error + Send + Sync>>;
+        let mut tried = HashMap::<StoreUrl, Tried>::new();
+        let mut not_opened = BTreeMap::new();
         let mut open = |tool: Option<&String>, url: &StoreUrl| {
-            if let Some(backend) = opened.get(url) {
-                return Some(backend.clone());
-            }
-            match open(url.as_str()) {
-                Ok(backend) => {
-                    let backend: Hook<dyn Backend> = Hook(Arc::new(backend));
-                    opened.insert(url.clone(), backend.clone());
-                    Some(backend)
-                }
-                Err(error) => {
-                    not_opened.get_or_insert(BuildError::Open {
-                        tool: tool.cloned(),
-                        url: url.clone(),
-                        cause: error.into().into(),
-                    });
-                    None
-                }
-            }
+            let tried = tried
+                .entry(url.clone())
+                .or_insert_with(|| match open(url.as_str()) {
+                    Ok(backend) => Ok(Hook(Arc::new(backend))),
+                    Err(error) => Err(error.into().into()),
+                });
+            let cause = match tried {
+                Ok(backend) => return Some(backend.clone()),
+                Err(cause) => cause.clone(),
+            };
+            let (tool, url) = (tool.cloned(), url.clone());
+            not_opened.insert(tool.clone(), BuildError::Open { tool, url, cause });
+            None
         };
         self.settings = settings;
         self.has_own_preview_above = false;
@@ -119,8 +116,7 @@ impl Builder {
     /// content is lost.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.hooks.backend = Some(Hook(Arc::new(backend)));
-        let is_of_all = |failed: &BuildError| matches!(failed, BuildError::Open { tool: None, .. });
-        self.not_opened = self.not_opened.filter(|failed| !is_of_all(failed));
+        self.not_opened.remove(&None);
         self
     }
 
@@ -239,7 +235,9 @@ impl Builder {
 
     /// Overrides options for the tool `name`.
     pub fn tool(mut self, name: impl Into<String>, policy: ToolPolicy) -> Self {
-        self.settings.tool_config.insert(name.into(), policy);
+        let name = name.into();
+        self.not_opened.remove(&Some(name.clone()));
+        self.settings.tool_config.insert(name, policy);
         self
     }
 
@@ -312,7 +310,7 @@ impl Builder {
     ///
     /// A [`BuildError`] that names the field and says what to do.
     pub fn build(self) -> Result<ToolReduction, BuildError> {
-        if let Some(failed) = self.not_opened {
+        if let Some(failed) = self.not_opened.into_values().next() {
             return Err(failed);
         }
         let mut settings = self.settings;

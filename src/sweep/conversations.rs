@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::backend::{Entry, Key};
 
-use super::policy::{LEAST_IDLE, SweepPolicy};
+use super::policy::SweepPolicy;
 use super::report::Tally;
 
 /// Everything that is stored, by conversation.
@@ -97,7 +97,8 @@ pub(super) fn choose<'c>(
     let mut gone = Vec::new();
     for (prefix, conversation) in unnamed {
         let is_over = quota_bytes.is_some_and(|quota| left > u128::from(quota));
-        if is_idle(conversation, *idle) || is_over && is_idle(conversation, LEAST_IDLE) {
+        if is_idle(conversation, *idle) || is_over && is_idle(conversation, SweepPolicy::LEAST_IDLE)
+        {
             left -= bytes(conversation);
             gone.push(prefix);
         }
@@ -108,12 +109,9 @@ pub(super) fn choose<'c>(
 /// Returns true if the content of `key` may hold hints: it was cleared, whatever its name says, or it
 /// is a record of decisions. A tool's result was truncated before it could hold hints of ours.
 pub(super) fn may_name(key: &Key) -> bool {
-    let mut segments = key.as_str().rsplit('/');
-    let name = segments.next().unwrap_or_default();
-    match segments.next() {
-        Some(Key::META) => name.starts_with("decided-"),
-        folder => folder == Some(Key::FOLDERS[1]),
-    }
+    key.parts().is_some_and(|(_, folder, name)| {
+        folder == Key::FOLDERS[1] || folder == Key::META && name.starts_with("decided-")
+    })
 }
 
 #[cfg(test)]

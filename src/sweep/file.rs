@@ -16,7 +16,7 @@ pub(super) fn read(mut file: impl Read, is_output: bool, names: &mut Names) -> R
     loop {
         let read = match file.read(&mut buffer[filled..]) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            read => read.map_err(Problem::Io)?,
+            read => read?,
         };
         let bytes = &buffer[..filled + read];
         let whole = match std::str::from_utf8(bytes) {
@@ -29,9 +29,9 @@ pub(super) fn read(mut file: impl Read, is_output: bool, names: &mut Names) -> R
         if bytes.contains(&0) && !is_output {
             return Err(Problem::NoText);
         }
-        scanner.push(&bytes[..whole], &mut |piece| names.take(piece));
+        scanner.push(&bytes[..whole], &mut |name| names.take(name));
         if read == 0 {
-            scanner.finish(&mut |piece| names.take(piece));
+            scanner.finish(&mut |name| names.take(name));
             return Ok(());
         }
         let end = filled + read;

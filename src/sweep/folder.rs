@@ -74,106 +74,81 @@ impl Folder {
     /// Reads every file below `path` that is new or has changed since it was last read. Returns
     /// true if anything has changed in the meantime.
     fn walk(&mut self, path: &Path, names: &mut Names) -> Result<bool, LiveError> {
-        let (mut todo, mut folders, mut has_changed) =
-            (vec![path.to_owned()], BTreeMap::new(), false);
-        while let Some(at) = todo.pop() {
-            match self.look_again(&at, names, &mut folders) {
-                Ok(Looked::Read {
-                    has_changed: file_has,
-                }) => has_changed |= file_has,
-                Ok(Looked::Folder(entries)) => todo.extend(entries),
-                Ok(Looked::Gone(_)) if at != path => has_changed = true,
-                Ok(Looked::Gone(error)) => {
-                    return Err(LiveError {
-                        path: at,
-                        problem: Problem::Io(error),
-                    });
+        let mut walk = Walk {
+            todo: vec![path.to_owned()],
+            files: &mut self.files,
+            folders: BTreeMap::new(),
+            has_changed: false,
+            names,
+        };
+        while let Some(at) = walk.todo.pop() {
+            match walk.look(&at) {
+                Err(Problem::Io(error)) if at != path && is_gone(&at, &error) => {
+                    walk.has_changed = true;
                 }
-                Err(problem) => return Err(LiveError { path: at, problem }),
+                looked => looked.map_err(|problem| LiveError { path: at, problem })?,
             }
         }
         let is_as_it_was = |(path, (before, looked_at)): (&PathBuf, &(Version, SystemTime))| {
             let now = std::fs::metadata(path).map(|now| Version::of(&now));
             before.is_settled(*looked_at) && now.is_ok_and(|now| now == *before)
         };
-        Ok(has_changed || !folders.iter().all(is_as_it_was))
+        Ok(walk.has_changed || !walk.folders.iter().all(is_as_it_was))
     }
+}
 
-    /// Looks until `at` is certain to be there or to be gone.
-    fn look_again(
-        &mut self,
-        at: &Path,
-        names: &mut Names,
-        folders: &mut BTreeMap<PathBuf, (Version, SystemTime)>,
-    ) -> Result<Looked, Problem> {
-        let mut last = io::ErrorKind::NotFound.into();
-        for _ in 0..WALKS {
-            let error = match self.look(at, names, folders) {
-                Err(Problem::Io(error)) => error,
-                looked => return looked,
-            };
-            match at.symlink_metadata() {
-                Err(gone) if is_not_found(&gone) => return Ok(Looked::Gone(error)),
-                // Moved away and back in the meantime. A dangling link is not gone.
-                Ok(there) if is_not_found(&error) && !there.is_symlink() => last = error,
-                _ => return Err(Problem::Io(error)),
-            }
-        }
-        Err(Problem::Io(last))
-    }
+/// A walk over a folder.
+struct Walk<'w> {
+    /// Paths that were not looked at yet.
+    todo: Vec<PathBuf>,
+    files: &'w mut BTreeMap<PathBuf, Version>,
+    /// Folders that were listed, with their version before and the time of it.
+    folders: BTreeMap<PathBuf, (Version, SystemTime)>,
+    has_changed: bool,
+    names: &'w mut Names,
+}
 
-    fn look(
-        &mut self,
-        at: &Path,
-        names: &mut Names,
-        folders: &mut BTreeMap<PathBuf, (Version, SystemTime)>,
-    ) -> Result<Looked, Problem> {
+impl Walk<'_> {
+    /// Lists the folder `at`, or reads the file `at`.
+    fn look(&mut self, at: &Path) -> Result<(), Problem> {
         // Links are followed: what they lead to may be the only transcript.
         let now = SystemTime::now();
-        let metadata = std::fs::metadata(at).map_err(Problem::Io)?;
+        let metadata = std::fs::metadata(at)?;
         let before = Version::of(&metadata);
         if metadata.is_dir() {
             // Each folder once: links may form a cycle.
-            let real = at.canonicalize().map_err(Problem::Io)?;
-            if folders.contains_key(&real) {
-                return Ok(Looked::Folder(Vec::new()));
+            let real = at.canonicalize()?;
+            if !self.folders.contains_key(&real) {
+                for entry in std::fs::read_dir(at)? {
+                    self.todo.push(entry?.path());
+                }
+                self.folders.insert(real, (before, now));
             }
-            let entries = std::fs::read_dir(at).map_err(Problem::Io)?;
-            let paths = entries
-                .map(|entry| entry.map(|entry| entry.path()))
-                .collect::<Result<_, _>>();
-            let paths = paths.map_err(Problem::Io)?;
-            // Only after listing has succeeded, since `look_again` may try again.
-            folders.insert(real, (before, now));
-            return Ok(Looked::Folder(paths));
+            return Ok(());
         }
         if !metadata.is_file() {
             return Err(Problem::NoFile);
         }
-        if self.files.get(at) == Some(&before) {
-            return Ok(Looked::Read { has_changed: false });
+        if self.files.get(at) != Some(&before) {
+            let file = File::open(at)?;
+            // Claude Code keeps what its tools put out, of any bytes, in folders of this name.
+            let folder = at.parent().and_then(Path::file_name);
+            let is_output = folder.is_some_and(|name| name == "tool-results");
+            file::read(&file, is_output, self.names)?;
+            self.has_changed |= Version::of(&file.metadata()?) != before;
+            self.files.insert(at.to_owned(), before);
         }
-        let file = File::open(at).map_err(Problem::Io)?;
-        // Claude Code keeps what its tools put out, of any bytes, in folders of this name.
-        let folder = at.parent().and_then(Path::file_name);
-        let is_output = folder.is_some_and(|name| name == "tool-results");
-        file::read(&file, is_output, names)?;
-        let after = file.metadata().map_err(Problem::Io)?;
-        self.files.insert(at.to_owned(), before);
-        Ok(Looked::Read {
-            has_changed: Version::of(&after) != before,
-        })
+        Ok(())
     }
 }
 
-/// State of a path.
-enum Looked {
-    /// A file, which was read.
-    Read { has_changed: bool },
-    /// The entries of a folder.
-    Folder(Vec<PathBuf>),
-    /// Nothing has this name any more.
-    Gone(io::Error),
+/// Returns true if `at`, which could not be looked at, was moved away. It may be back by now: the next
+/// walk finds it. A dangling link is not gone.
+fn is_gone(at: &Path, error: &io::Error) -> bool {
+    match at.symlink_metadata() {
+        Err(gone) => is_not_found(&gone),
+        Ok(there) => is_not_found(error) && !there.is_symlink(),
+    }
 }
 
 fn is_not_found(error: &io::Error) -> bool {

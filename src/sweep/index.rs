@@ -5,14 +5,13 @@ use std::collections::{HashMap, HashSet};
 use crate::backend::Key;
 
 use super::names::Names;
-use super::paths::{each_name, stem};
+use super::paths::stem;
 
 /// Keys of all stores, and which of their conversations are live. A text is searched for all keys at
 /// once, and nothing of it is kept.
 #[derive(Default)]
 pub(super) struct Index<'k> {
-    /// The conversations of keys by their segments in lower case, from last to first: one walk along a path finds
-    /// every key that the path may end in.
+    /// The conversations of keys, by the key in lower case and without punctuation at its end.
     keys: HashMap<Vec<u8>, Vec<&'k str>>,
     live: HashSet<&'k str>,
     /// Conversations that became live and were not yet handed out by [`take_new`](Self::take_new).
@@ -24,26 +23,25 @@ impl<'k> Index<'k> {
     pub(super) fn new(keys: impl IntoIterator<Item = (&'k str, &'k Key)>) -> Self {
         let mut index = Self::default();
         for (conversation, key) in keys {
-            let key = key.as_str().to_ascii_lowercase();
-            let mut segments = key.rsplit('/').map(str::as_bytes);
-            let last = segments.next().map(stem);
-            let path = last.into_iter().chain(segments).fold(Vec::new(), joined);
-            index.keys.entry(path).or_default().push(conversation);
+            let key = key.as_str().to_ascii_lowercase().into_bytes();
+            let name = key.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            let end = key.len() - name.len() + stem(name).len();
+            let conversations = index.keys.entry(key[..end].to_vec()).or_default();
+            conversations.push(conversation);
         }
         index
     }
 
-    /// Marks every conversation of which `piece` may name something as live.
-    pub(super) fn name(&mut self, piece: &[u8]) {
-        each_name(piece, |segments| {
-            segments.fold(Vec::new(), |path, segment| {
-                let path = joined(path, segment);
-                for conversation in self.keys.get(&path).cloned().unwrap_or_default() {
-                    self.keep(conversation);
-                }
-                path
-            });
-        });
+    /// Marks every conversation as live that has a key in which `path`, a name that a
+    /// [`NameScanner`](super::names::NameScanner) has found, ends.
+    pub(super) fn name(&mut self, path: &[u8]) {
+        let slashes = (0..path.len()).filter(|at| path[*at] == b'/');
+        for begin in slashes.map(|at| at + 1).chain([0]) {
+            let conversations = self.keys.get(&path[begin..]).cloned();
+            for conversation in conversations.unwrap_or_default() {
+                self.keep(conversation);
+            }
+        }
     }
 
     /// Marks a conversation as live.
@@ -63,16 +61,10 @@ impl<'k> Index<'k> {
     }
 }
 
-fn joined(mut path: Vec<u8>, segment: &[u8]) -> Vec<u8> {
-    path.extend_from_slice(segment);
-    path.push(b'/');
-    path
-}
-
 /// Returns true if `names` may refer to `key`.
 pub(super) fn are_named(names: &Names, key: &Key) -> bool {
     let mut index = Index::new([("", key)]);
-    names.iter().for_each(|piece| index.name(piece));
+    names.iter().for_each(|name| index.name(name));
     index.is_live("")
 }
 

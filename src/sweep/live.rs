@@ -103,7 +103,7 @@ impl Live {
 
     /// Marks the conversations that this names as live in `index`; `all` are all of them.
     pub(super) fn name<'k>(&self, index: &mut Index<'k>, all: impl Iterator<Item = &'k str>) {
-        self.names.iter().for_each(|piece| index.name(piece));
+        self.names.iter().for_each(|name| index.name(name));
         for prefix in all {
             let session = prefix.trim_end_matches('/').rsplit('/').next();
             let session = session.unwrap_or_default().to_ascii_lowercase();

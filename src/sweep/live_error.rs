@@ -45,7 +45,7 @@ impl LiveError {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
     #[error("can't be read: check that it exists, and its permissions")]
-    Io(#[source] io::Error),
+    Io(#[from] io::Error),
     #[error("is not UTF-8 text: unpack it, or move it out of the folder if it is not a transcript")]
     NoText,
     #[error("is neither a file nor a folder: move it out of the folder")]

@@ -1,77 +1,37 @@
 //! Finds the places in a path where names of stored content may end.
 
+use std::collections::VecDeque;
+
 use crate::backend::Key;
 
-/// A path with very many names is handed on in pieces of this many, so that a path which repeats
-/// itself is kept once.
-const NAMES_IN_PIECE: usize = 64;
 /// Maximum number of segments before a name.
 const MAX_BEFORE: usize = Key::MAX_SEGMENTS - 1;
 
-/// Hands to `found` the parts of a path that hold names, each with as many segments before it as a
-/// key can have.
-pub(super) fn pieces(run: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
-    let mut hand_on = |from: usize, to: usize| {
-        piece.clear();
-        piece.extend_from_slice(&run[from..to]);
-        piece.make_ascii_lowercase();
-        found(piece);
-    };
+/// Hands to `found` each part of a path that may name content, in lower case, with as many segments
+/// before the name as a key can have.
+pub(super) fn names_in(path: &[u8], named: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
     // Starts of the last segments that a name may follow, newest last.
-    let mut before = [0; MAX_BEFORE];
-    let (mut count, mut is_after_phase, mut begin) = (0, false, 0);
-    let mut pending: Option<(usize, usize)> = None;
-    let mut names = 0;
-    for segment in run.split(|byte| *byte == b'/') {
+    let mut before = VecDeque::with_capacity(MAX_BEFORE);
+    let (mut is_after_phase, mut begin) = (false, 0);
+    for segment in path.split(|byte| *byte == b'/') {
         let name = stem(segment);
-        if is_after_phase && is_name(name) {
-            let (from, to) = (before[0], begin + name.len());
-            names += 1;
-            pending = Some(match pending {
-                // The two names share segments.
-                Some((first, end)) if from <= end && names <= NAMES_IN_PIECE => (first, to),
-                Some((first, end)) => {
-                    hand_on(first, end);
-                    names = 1;
-                    (from, to)
-                }
-                None => (from, to),
-            });
+        let is_name = !name.is_empty() && name.len() <= Key::MAX_SEGMENT;
+        if let Some(from) = before.front().filter(|_| is_after_phase && is_name) {
+            named.clear();
+            named.extend_from_slice(&path[*from..begin + name.len()]);
+            named.make_ascii_lowercase();
+            found(named);
         }
         if segment.is_empty() || segment.len() > Key::MAX_SEGMENT {
-            count = 0;
+            before.clear();
         } else {
-            if count == MAX_BEFORE {
-                before.rotate_left(1);
-                count -= 1;
+            if before.len() == MAX_BEFORE {
+                before.pop_front();
             }
-            before[count] = begin;
-            count += 1;
+            before.push_back(begin);
         }
-        is_after_phase = count > 0 && is_phase(segment);
+        is_after_phase = is_phase(segment);
         begin += segment.len() + 1;
-    }
-    if let Some((from, to)) = pending {
-        hand_on(from, to);
-    }
-}
-
-/// Hands to `name` each name that a piece may mean, as its segments from last to first.
-pub(super) fn each_name<'p>(
-    piece: &'p [u8],
-    mut name: impl FnMut(&mut dyn Iterator<Item = &'p [u8]>),
-) {
-    let segments: Vec<&'p [u8]> = piece.split(|byte| *byte == b'/').collect();
-    for (at, pair) in segments.windows(2).enumerate() {
-        let [phase, last] = *pair else { continue };
-        let last = stem(last);
-        if !is_phase(phase) || !is_name(last) {
-            continue;
-        }
-        let begin = at.saturating_sub(MAX_BEFORE - 1);
-        let usable = |segment: &&&'p [u8]| !segment.is_empty() && segment.len() <= Key::MAX_SEGMENT;
-        let before = segments[begin..at].iter().rev().take_while(usable).copied();
-        name(&mut [last, phase].into_iter().chain(before));
     }
 }
 
@@ -83,10 +43,6 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
         .iter()
         .rposition(|byte| !matches!(byte, b'.' | b'_' | b'-'));
     &name[..end.map_or(name.len().min(1), |end| end + 1)]
-}
-
-fn is_name(stem: &[u8]) -> bool {
-    !stem.is_empty() && stem.len() <= Key::MAX_SEGMENT
 }
 
 fn is_phase(segment: &[u8]) -> bool {

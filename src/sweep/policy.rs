@@ -5,9 +5,6 @@ use std::time::Duration;
 use crate::backend::REUSED_FOR;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Half of it is for hints to content that is not young any more, and half for these hints to get into
-/// a transcript.
-pub(super) const LEAST_IDLE: Duration = Duration::from_secs(2 * REUSED_FOR.as_secs());
 
 /// Rules for what a [sweep](crate::sweep) removes.
 ///
@@ -50,7 +47,7 @@ impl Default for SweepPolicy {
 impl SweepPolicy {
     /// The shortest idle time: 48 hours. A hint to what a sweep removes was made in the first 24 of
     /// them, and the transcript that names it has to be written in the other 24.
-    pub const LEAST_IDLE: Duration = LEAST_IDLE;
+    pub const LEAST_IDLE: Duration = Duration::from_secs(2 * REUSED_FOR.as_secs());
 
     /// The defaults: a dry run.
     #[must_use]

@@ -5,19 +5,16 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::ToolReduction;
-use crate::backend::content::place_of;
+use crate::backend::content::{Stored, place_of};
 use crate::backend::{Backend, BackendError, ErrorKind, Key};
 use futures_util::StreamExt;
 
-use super::conversations::{Conversation, Conversations, choose, may_name};
+use super::conversations::{Conversation, Conversations, StoredPart, choose, may_name};
 use super::index::{Index, names_it};
 use super::live::Live;
 use super::names::NameScanner;
-use super::policy::{LEAST_IDLE, SweepPolicy};
+use super::policy::SweepPolicy;
 use super::report::{SweepError, SweepFailure, SweepReport, Tally};
-
-/// Number of bytes of stored content that are read at once.
-const BLOCK: u64 = 1 << 20;
 
 /// Removes stored conversations that are neither live nor in use, as `policy` says: from all stores
 /// of `reduction`'s configuration, below its prefix, including all sessions made from it. It is a dry
@@ -36,11 +33,9 @@ pub async fn sweep(
     policy: &SweepPolicy,
     now: SystemTime,
 ) -> Result<SweepReport, SweepError> {
-    if policy.idle < LEAST_IDLE {
-        return Err(SweepError::Idle {
-            idle: policy.idle,
-            at_least: LEAST_IDLE,
-        });
+    let (idle, at_least) = (policy.idle, SweepPolicy::LEAST_IDLE);
+    if idle < at_least {
+        return Err(SweepError::Idle { idle, at_least });
     }
     let prefix = reduction.prefix();
     let probe = probe(prefix)?;
@@ -81,9 +76,7 @@ pub async fn sweep(
         }
     }
     let gone: BTreeSet<_> = choose(unnamed.clone(), policy, now).into_iter().collect();
-    let before = now
-        .checked_sub(LEAST_IDLE)
-        .unwrap_or(SystemTime::UNIX_EPOCH);
+    let before = now.checked_sub(at_least).unwrap_or(SystemTime::UNIX_EPOCH);
     for (prefix, conversation) in unnamed {
         let removed = if gone.contains(prefix) {
             remove(conversation, &stores, policy, before, &mut report).await
@@ -163,8 +156,22 @@ async fn live_in<'c>(
     live.name(&mut index, all.0.keys().map(String::as_str));
     while let Some(prefix) = index.take_new() {
         let parts = all.0.get(prefix).into_iter().flat_map(|one| &one.parts);
-        for part in parts.filter(|part| may_name(&part.entry.key)) {
-            name_in_turn(&*stores[part.store].0, &part.entry.key, &mut index).await?;
+        for StoredPart { store, entry } in parts.filter(|part| may_name(&part.entry.key)) {
+            let (store, key) = (&stores[*store].0, &entry.key);
+            let content = Stored::new(store.clone(), key.clone());
+            let mut scanner = NameScanner::default();
+            let scanned = content.scan(|bytes, _| {
+                scanner.push(bytes, &mut |name| index.name(name));
+                true
+            });
+            match scanned.await {
+                // Another sweep has removed it, so it names nothing any more.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                scanned => {
+                    scanned?;
+                    scanner.finish(&mut |name| index.name(name));
+                }
+            }
         }
     }
     Ok(index)
@@ -187,34 +194,5 @@ async fn can_remove(store: &dyn Backend, probe: &Key) -> Result<bool, BackendErr
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(false),
         Err(error) => Err(error),
-    }
-}
-
-/// Marks what the content of `key` names as live.
-async fn name_in_turn(
-    store: &dyn Backend,
-    key: &Key,
-    index: &mut Index<'_>,
-) -> Result<(), BackendError> {
-    let (mut at, mut scanner) = (0, NameScanner::default());
-    loop {
-        let page = match store.read(key, at..at + BLOCK).await {
-            // Another sweep has removed it, so it names nothing any more.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            page => page?,
-        };
-        scanner.push(&page.bytes, &mut |piece| index.name(piece));
-        at += page.bytes.len() as u64;
-        if at >= page.total {
-            scanner.finish(&mut |piece| index.name(piece));
-            return Ok(());
-        }
-        if page.bytes.is_empty() {
-            let message = format!(
-                "`{key}` ends after {at} of {} bytes: check the store",
-                page.total
-            );
-            return Err(BackendError::new(ErrorKind::Other, message));
-        }
     }
 }

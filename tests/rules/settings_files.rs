@@ -6,7 +6,7 @@ mod pages;
 
 use offcut::backend::{Backend, Memory};
 use offcut::hint::Hint;
-use offcut::{BuildError, Settings, ToolCall, ToolPolicy, ToolReduction, backend};
+use offcut::{BuildError, Builder, Settings, ToolCall, ToolPolicy, ToolReduction, backend};
 use serde_json::json;
 
 const TOML: &str = r#"
@@ -469,10 +469,23 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
             .build()
             .is_ok()
     );
-    let tool = of(json!({"tool_config": {"grep": {"backend": "s3://bucket"}}}))
-        .backend(Memory::new())
-        .build();
-    assert!(matches!(tool, Err(BuildError::Open { tool: Some(tool), .. }) if tool == "grep"));
+    // It replaces none of another tool.
+    let failed = |builder: Builder| match builder.build() {
+        Err(BuildError::Open { tool, .. }) => tool,
+        other => panic!("{other:?}"),
+    };
+    let grep = json!({"grep": {"backend": "s3://bucket"}});
+    for settings in [
+        json!({"tool_config": grep}),
+        json!({"backend": "s3://bucket", "tool_config": grep}),
+        json!({"backend": "gs://bucket", "tool_config": grep}),
+    ] {
+        let builder = of(settings).backend(Memory::new());
+        assert_eq!(failed(builder.clone()).as_deref(), Some("grep"));
+        assert!(builder.tool("grep", ToolPolicy::new()).build().is_ok());
+    }
+    let none = of(json!({"backend": "s3://bucket", "tool_config": grep}));
+    assert_eq!(failed(none.tool("grep", ToolPolicy::new())), None);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use offcut::backend::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::content::{Content, MAX_SINGLE_PUT};
+use crate::content::Content;
 use crate::error::{Kind, Trouble};
 use crate::limited::blocking;
 use crate::names;
@@ -34,9 +34,8 @@ impl Objects {
     /// unreachable endpoint, a store that overwrites, or a spool that can't be written to.
     pub async fn check(&self) -> Result<(), BackendError> {
         let checked = self.within_timeout(self.check_now()).await;
-        checked
-            .map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))?;
-        self.inner().spool.check().await
+        checked.map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown)))?;
+        self.spool.check().await
     }
 
     async fn check_now(&self) -> Result<(), Trouble> {
@@ -57,48 +56,38 @@ impl Backend for Objects {
     }
 
     fn resolve(&self, location: &str) -> Option<Key> {
-        Key::new(location.strip_prefix(self.shown())?).ok()
+        Key::new(location.strip_prefix(&self.shown)?).ok()
     }
 
     /// Identifies the endpoint and the bucket, or a store that was passed in, since two of these
     /// may have the same locations.
     fn store_id(&self) -> Option<usize> {
-        Some(self.inner().store_id)
+        Some(self.store_id)
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-        let failed = |trouble: Trouble| self.storing(key, trouble);
         let mut whole = Content::Whole(content.clone());
-        if let Some(put) = self.compare_spooled(key, &mut whole).await {
-            return Ok(put);
+        if whole.is_long() {
+            // Hashing takes a third of a second for each 100 MB, too long for a thread that others
+            // wait for.
+            let sha256 = blocking(move || Sha256::digest(&content).into()).await;
+            let sha256 = sha256.map_err(|trouble| self.failed("storing", key, trouble))?;
+            if !key.is_addressed_by(&sha256) {
+                return Ok(PutOutcome::Taken);
+            }
         }
-        if content.len() as u64 <= MAX_SINGLE_PUT {
-            return self
-                .within_timeout(self.put_whole(key, &content))
-                .await
-                .map_err(failed);
-        }
-        // Hashing takes a third of a second for each 100 MB, too long for a thread that others wait
-        // for.
-        let hashed = content.clone();
-        let sha256 = blocking(move || Sha256::digest(&hashed).into())
-            .await
-            .map_err(failed)?;
-        if !key.is_addressed_by(&sha256) {
-            return Ok(PutOutcome::Taken);
-        }
-        self.upload(key, &mut whole).await
+        self.store(key, &mut whole).await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         Ok(Box::new(ObjectWriter::new(
             self.clone(),
-            self.inner().spool.writer().await?,
+            self.spool.writer().await?,
         )))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let spooled = match self.inner().spool.read(key, range.clone()).await {
+        let spooled = match self.spool.read(key, range.clone()).await {
             Ok(page) => return Ok(page),
             Err(error) => error,
         };
@@ -114,7 +103,7 @@ impl Backend for Objects {
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        let spooled = self.inner().spool.list();
+        let spooled = self.spool.list();
         let spooled = spooled.map_ok(|entry| (entry.key.clone(), entry));
         stream::once(spooled.try_collect())
             .map_ok(|spooled| self.list_with(spooled))
@@ -124,15 +113,15 @@ impl Backend for Objects {
 
     /// Looks at the time, then removes: object stores do not do both in one step.
     async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
-        self.inner().spool.remove(key, before).await?;
-        let removed = self
-            .within_timeout(self.remove_with_retries(key, before))
-            .await;
+        self.spool.remove(key, before).await?;
+        let path = self.path(key);
+        let removed = self.retried(|| self.remove_once(&path, before));
+        let removed = self.within_timeout(removed).await;
         removed.map_err(|trouble| self.failed("removing", key, trouble))
     }
 
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
-        self.inner().spool.tidy(before).await
+        self.spool.tidy(before).await
     }
 }
 
@@ -142,8 +131,8 @@ impl Objects {
         &self,
         spooled: BTreeMap<Key, Entry>,
     ) -> impl Stream<Item = Result<Entry, BackendError>> + Send {
-        let prefix = self.inner().prefix.strip_suffix('/').map(Path::from);
-        let objects = self.inner().store.list(prefix.as_ref());
+        let prefix = self.prefix.strip_suffix('/').map(Path::from);
+        let objects = self.objects.list(prefix.as_ref());
         // The timeout applies to each wait, of which a long list has many. After an error the
         // stream ends.
         stream::unfold((Some(objects), spooled), async |(objects, mut spooled)| {
@@ -171,7 +160,7 @@ impl Objects {
                 }
                 Ok(None) => Some((None, (None, spooled))),
                 Err(trouble) => {
-                    let error = trouble.while_doing(format_args!("listing {}", self.shown()));
+                    let error = trouble.while_doing(format_args!("listing {}", self.shown));
                     Some((Some(Err(error)), (None, BTreeMap::new())))
                 }
             }
@@ -181,7 +170,7 @@ impl Objects {
 
     /// Returns the entry for an object, if it was stored under a key.
     fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
-        let name = meta.location.as_ref().strip_prefix(&self.inner().prefix)?;
+        let name = meta.location.as_ref().strip_prefix(&self.prefix)?;
         if let Some(prefix) = name
             .strip_suffix(PROBE)
             .filter(|prefix| prefix.ends_with('/'))
@@ -191,7 +180,7 @@ impl Objects {
                 format!("another store was opened below it, at `{prefix}`: open that one instead");
             return Some(Err(BackendError::new(
                 ErrorKind::Other,
-                format!("listing {} failed: {why}", self.shown()),
+                format!("listing {} failed: {why}", self.shown),
             )));
         }
         let stored_at = SystemTime::from(meta.last_modified);
@@ -202,22 +191,15 @@ impl Objects {
         }))
     }
 
-    async fn remove_with_retries(&self, key: &Key, before: SystemTime) -> Result<(), Trouble> {
-        let path = self.path(key);
-        let mut pauses = self.pauses();
-        loop {
-            // Each time anew: the last attempt may have removed it, and something else may be there.
-            match self.page(&path, 0..0).await {
-                Ok(page) if page.stored_at < before => {}
-                Err(trouble) if trouble.kind != Kind::NotFound => return Err(trouble),
-                _ => return Ok(()),
-            }
-            match self.attempt(self.inner().store.delete(&path)).await {
-                // Some stores answer this for a missing object, S3 does not.
-                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(()),
-                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
-                done => return done,
-            }
+    async fn remove_once(&self, path: &Path, before: SystemTime) -> Result<(), Trouble> {
+        let removed = match self.read_length(path).await {
+            Ok(page) if page.stored_at < before => self.attempt(self.objects.delete(path)).await,
+            other => other.map(drop),
+        };
+        match removed {
+            // It is not there. S3 does not answer this to a removal, but some stores do.
+            Err(trouble) if trouble.kind == Kind::NotFound => Ok(()),
+            removed => removed,
         }
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use object_store::ObjectStore;
 use offcut::backend::{Fs, Key, StoreUrl};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 
-use crate::objects::{Inner, Objects};
+use crate::objects::Objects;
 use crate::open_error::OpenError;
 use crate::retry::Retry;
 use crate::spool;
@@ -141,14 +141,22 @@ impl Builder {
                 c.is_control() || c.is_whitespace() || matches!(c, '"' | '?' | '#' | '@')
             })
         {
-            return Err(OpenError::Shown);
+            return Err(OpenError::Value {
+                name: "shown",
+                must: "name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`",
+            });
         }
         let prefix = match prefix.trim_matches('/') {
             "" => String::new(),
             prefix if prefix.len() <= MAX_PREFIX && Key::new(prefix).is_ok() => {
                 format!("{prefix}/")
             }
-            _ => return Err(OpenError::Prefix),
+            _ => {
+                return Err(OpenError::Value {
+                    name: "prefix",
+                    must: "be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`",
+                });
+            }
         };
         let shown = format!("{root}/{prefix}");
         let origin_of_spool = origin.clone().unwrap_or_else(|| shown.clone());
@@ -168,20 +176,16 @@ impl Builder {
                 source: Some(source),
             })?
             .durable(true);
-        let (parts, proven) = (
-            Arc::new(Semaphore::new(MAX_PARTS_IN_MEMORY)),
-            OnceCell::new(),
-        );
-        Ok(Objects::over(Inner {
-            store,
+        Ok(Objects {
+            objects: store,
             prefix,
             shown,
             store_id,
             spool,
             retry,
-            parts,
-            proven,
-        }))
+            parts: Arc::new(Semaphore::new(MAX_PARTS_IN_MEMORY)),
+            proven: Arc::default(),
+        })
     }
 }
 
@@ -241,13 +245,16 @@ mod tests {
         assert!(error(|builder| builder.retries(21)).contains("retries"));
         for prefix in ["..", "a//b", "a b", ".hidden", "a/../b"] {
             assert!(
-                matches!(builder().0.prefix(prefix).build(), Err(OpenError::Prefix)),
+                matches!(
+                    builder().0.prefix(prefix).build(),
+                    Err(OpenError::Value { name: "prefix", .. })
+                ),
                 "{prefix}"
             );
         }
         assert!(matches!(
             builder().0.prefix("x".repeat(121)).build(),
-            Err(OpenError::Prefix)
+            Err(OpenError::Value { name: "prefix", .. })
         ));
         for shown in [
             "",
@@ -262,7 +269,10 @@ mod tests {
             let built = Objects::builder(Arc::new(InMemory::new()), shown)
                 .spool(home.path())
                 .build();
-            assert!(matches!(built, Err(OpenError::Shown)), "{shown:?}");
+            assert!(
+                matches!(built, Err(OpenError::Value { name: "shown", .. })),
+                "{shown:?}"
+            );
         }
     }
 

@@ -28,6 +28,11 @@ impl Content<'_> {
         }
     }
 
+    /// Returns true if it is uploaded in parts.
+    pub(crate) fn is_long(&self) -> bool {
+        self.length() > MAX_SINGLE_PUT
+    }
+
     /// Reads the bytes of `range`, which must lie within the content.
     pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<Bytes, Trouble> {
         let length = range.end - range.start;

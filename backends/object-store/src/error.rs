@@ -11,12 +11,13 @@ use offcut::backend::{BackendError, ErrorKind};
 
 /// An error of an object store, reduced to the facts that this crate needs.
 ///
-/// It keeps only what [`AnswerCause`] extracts from the original. The answer to a wrongly signed request
-/// holds the request's session token, and the URL of a request to Azure may hold its signature.
-#[derive(Debug)]
+/// Of the original it keeps a status, a code or a system error alone. The answer to a wrongly signed
+/// request holds the request's session token, and the URL of a request to Azure may hold its signature.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
-    cause: AnswerCause,
+    cause: String,
 }
 
 /// The kind of trouble.
@@ -109,7 +110,7 @@ impl Kind {
 
 impl Trouble {
     pub(crate) fn new(kind: Kind, cause: impl Into<String>) -> Self {
-        let cause = AnswerCause(cause.into());
+        let cause = cause.into();
         Self { kind, cause }
     }
 
@@ -118,28 +119,14 @@ impl Trouble {
         Self::new(Kind::Spool, error.to_string())
     }
 
-    #[cfg(feature = "http")]
-    pub(crate) fn into_cause(self) -> AnswerCause {
-        self.cause
-    }
-
-    pub(crate) fn cause(&self) -> &AnswerCause {
-        &self.cause
-    }
-
     /// Creates the caller's error. `doing` names the action and the object: `storing
     /// s3://bucket/trunc/call_1`.
     pub(crate) fn while_doing(self, doing: impl fmt::Display) -> BackendError {
         let advice = self.kind.advice();
         let kind = self.kind.told();
-        BackendError::new(kind, format!("{doing} failed: {advice}")).with_source(self.cause)
+        BackendError::new(kind, format!("{doing} failed: {advice}")).with_source(self)
     }
 }
-
-/// The answer of the store or the network: a status, a code, a system error.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct AnswerCause(String);
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {

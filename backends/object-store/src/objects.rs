@@ -11,7 +11,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::error::{Kind, Trouble};
 use crate::limited::limited;
 use crate::names;
-use crate::retry::{Pauses, Retry};
+use crate::retry::Retry;
 
 /// The object that proves that nothing is overwritten. Its name begins with a dot, so it is not a
 /// key: it is never listed and never read.
@@ -63,11 +63,7 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 /// Needs a tokio runtime with time enabled and, except for memory and files, I/O.
 #[derive(Clone)]
 pub struct Objects {
-    inner: Arc<Inner>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) objects: Arc<dyn ObjectStore>,
     /// The start of all object names: empty, or a path that ends in `/`.
     pub(crate) prefix: String,
     /// The start of all locations, the prefix included; ends in `/`.
@@ -78,26 +74,12 @@ pub(crate) struct Inner {
     /// One permit for each part that may be held in memory.
     pub(crate) parts: Arc<Semaphore>,
     /// Set once the store has proved that it does not overwrite.
-    pub(crate) proven: OnceCell<()>,
+    pub(crate) proven: Arc<OnceCell<()>>,
 }
 
 impl Objects {
-    pub(crate) fn over(inner: Inner) -> Self {
-        Self {
-            inner: Arc::new(inner),
-        }
-    }
-
-    pub(crate) fn inner(&self) -> &Inner {
-        &self.inner
-    }
-
-    pub(crate) fn shown(&self) -> &str {
-        &self.inner.shown
-    }
-
     pub(crate) fn location(&self, key: &Key) -> Location {
-        Location::new(format!("{}{key}", self.shown()))
+        Location::new(format!("{}{key}", self.shown))
     }
 
     /// The path of [`PROBE`].
@@ -111,17 +93,13 @@ impl Objects {
 
     pub(crate) fn path_of(&self, name: &str) -> Path {
         // Needs no escaping: the prefix is made of safe segments, as keys are.
-        Path::from(format!("{}{name}", self.inner.prefix))
-    }
-
-    pub(crate) fn storing(&self, key: &Key, trouble: Trouble) -> BackendError {
-        self.failed("storing", key, trouble)
+        Path::from(format!("{}{name}", self.prefix))
     }
 
     /// The error of a call about `key`. If there is no bucket, the error names the store instead.
     pub(crate) fn failed(&self, doing: &str, key: &Key, trouble: Trouble) -> BackendError {
         match trouble.kind {
-            Kind::NoBucket => trouble.while_doing(format_args!("{doing} in {}", self.shown())),
+            Kind::NoBucket => trouble.while_doing(format_args!("{doing} in {}", self.shown)),
             _ => trouble.while_doing(format_args!("{doing} {}", self.location(key))),
         }
     }
@@ -131,7 +109,7 @@ impl Objects {
         &self,
         call: impl Future<Output = Result<T, Trouble>>,
     ) -> Result<T, Trouble> {
-        limited(self.inner.retry.timeout, call).await
+        limited(self.retry.timeout, call).await
     }
 
     /// Cancels one attempt early enough for another one.
@@ -139,19 +117,29 @@ impl Objects {
         &self,
         call: impl Future<Output = object_store::Result<T>>,
     ) -> Result<T, Trouble> {
-        limited(self.inner.retry.attempt(), call).await
+        limited(self.retry.attempt(), call).await
     }
 
-    pub(crate) fn pauses(&self) -> Pauses {
-        self.inner.retry.pauses()
+    /// Repeats `call` for as long as it fails for a reason that may pass.
+    pub(crate) async fn retried<T, F>(&self, call: impl Fn() -> F) -> Result<T, Trouble>
+    where
+        F: Future<Output = Result<T, Trouble>>,
+    {
+        let mut pauses = self.retry.pauses();
+        loop {
+            match call().await {
+                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
+                done => return done,
+            }
+        }
     }
 }
 
 /// Names the store, never the URL or the credentials it was opened with.
 impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner {
-            store: _,
+        let Self {
+            objects: _,
             prefix: _,
             shown,
             store_id: _,
@@ -159,7 +147,7 @@ impl fmt::Debug for Objects {
             retry,
             parts: _,
             proven,
-        } = &*self.inner;
+        } = self;
         f.debug_struct("Objects")
             .field("shown", shown)
             .field("spool", &spool.path())

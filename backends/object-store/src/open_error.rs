@@ -32,19 +32,6 @@ pub enum OpenError {
         /// Name of the feature.
         feature: &'static str,
     },
-    /// The bucket's name is invalid.
-    #[error(
-        "the URL must name a bucket, of 3 or more letters, digits, `-`, `_` and `.`: `s3://bucket/prefix`"
-    )]
-    Bucket,
-    /// The prefix is not a safe path.
-    #[error(
-        "the prefix must be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`"
-    )]
-    Prefix,
-    /// The text that every location begins with is invalid.
-    #[error("`shown` must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`")]
-    Shown,
     /// The URL has an option that this kind of store does not have.
     #[error("the store's URL has an unknown option `{name}`: use one of {known}")]
     UnknownOption {
@@ -56,7 +43,7 @@ pub enum OpenError {
     /// An option has an invalid value.
     #[error("`{name}` must {must}")]
     Value {
-        /// The option's name in the URL, or the environment variable's name.
+        /// The option's name in the URL or in the builder, or the environment variable's name.
         name: &'static str,
         /// The requirement.
         must: &'static str,
@@ -97,7 +84,7 @@ impl OpenError {
     #[cfg(feature = "http")]
     pub(crate) fn refused(error: object_store::Error) -> Self {
         Self::Refused {
-            source: Box::new(Trouble::from(error).into_cause()),
+            source: Box::new(Trouble::from(error)),
         }
     }
 }

@@ -16,22 +16,8 @@ use crate::objects::Objects;
 impl Objects {
     /// Reads the bytes of `range` that exist.
     pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
-        self.within_timeout(self.page_with_retries(path, range))
-            .await
-    }
-
-    async fn page_with_retries(
-        &self,
-        path: &Path,
-        range: Range<u64>,
-    ) -> Result<ReadRange, Trouble> {
-        let mut pauses = self.pauses();
-        loop {
-            match self.page_once(path, &range).await {
-                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
-                done => return done,
-            }
-        }
+        let page = self.retried(|| self.page_once(path, &range));
+        self.within_timeout(page).await
     }
 
     async fn page_once(&self, path: &Path, range: &Range<u64>) -> Result<ReadRange, Trouble> {
@@ -50,14 +36,12 @@ impl Objects {
     }
 
     /// Reads only the total length, no bytes.
-    async fn read_length(&self, path: &Path) -> Result<ReadRange, Trouble> {
+    pub(crate) async fn read_length(&self, path: &Path) -> Result<ReadRange, Trouble> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
         };
-        let found = self
-            .attempt(self.inner().store.get_opts(path, options))
-            .await?;
+        let found = self.attempt(self.objects.get_opts(path, options)).await?;
         Ok(ReadRange {
             bytes: Bytes::new(),
             total: found.meta.size,
@@ -75,9 +59,7 @@ impl Objects {
             range: asked,
             ..GetOptions::default()
         };
-        let found = self
-            .attempt(self.inner().store.get_opts(path, options))
-            .await?;
+        let found = self.attempt(self.objects.get_opts(path, options)).await?;
         let (total, stored_at) = (found.meta.size, found.meta.last_modified.into());
         let length = range.end.min(total).saturating_sub(range.start);
         if found.range != (range.start..range.start + length) {
@@ -98,23 +80,16 @@ impl Objects {
             )
         })?;
         let mut body = found.into_stream();
-        while let Some(chunk) = self
-            .attempt(async { body.next().await.transpose() })
-            .await?
+        while bytes.len() as u64 <= length
+            && let Some(chunk) = self
+                .attempt(async { body.next().await.transpose() })
+                .await?
         {
-            if (bytes.len() + chunk.len()) as u64 > length {
-                return Err(Trouble::new(
-                    Kind::Broken,
-                    "the store returned more bytes than announced",
-                ));
-            }
             bytes.extend_from_slice(&chunk);
         }
         if bytes.len() as u64 != length {
-            return Err(Trouble::new(
-                Kind::Broken,
-                "the store returned fewer bytes than announced",
-            ));
+            let cause = "the store returned more or fewer bytes than announced";
+            return Err(Trouble::new(Kind::Broken, cause));
         }
         Ok(ReadRange {
             bytes: bytes.into(),
@@ -144,7 +119,7 @@ impl Objects {
         content: &mut Content<'_>,
     ) -> Option<PutOutcome> {
         let page = |block| {
-            let page = self.inner().spool.read(key, block);
+            let page = self.spool.read(key, block);
             page.map_err(|error| Trouble::of_spool(&error)).boxed()
         };
         compare_pages(page, content).await.ok()

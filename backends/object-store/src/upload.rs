@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutMultipartOptions};
-use offcut::backend::{BackendError, Key, PutOutcome};
+use offcut::backend::PutOutcome;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::content::Content;
@@ -24,47 +23,37 @@ const PART_SIZE: u64 = 5 << 20;
 const MAX_PARTS_PER_UPLOAD: u64 = 10_000;
 
 impl Objects {
-    /// Stores `content` under `key`, which is derived from it, if nothing is there.
+    /// Stores `content` in parts at `path`, which is derived from it, if nothing is there.
     ///
-    /// In the meantime, others can store only the same bytes under the key, because the key is
-    /// derived from them. Even different bytes would be noticed, unless they are stored during the
-    /// last request.
+    /// In the meantime, others can store only the same bytes there, because the path is derived
+    /// from them. Even different bytes would be noticed, unless they are stored during the last
+    /// request.
     pub(crate) async fn upload(
         &self,
-        key: &Key,
-        content: &mut Content<'_>,
-    ) -> Result<PutOutcome, BackendError> {
-        let put = self.upload_if_absent(key, content).await;
-        put.map_err(|trouble| self.storing(key, trouble))
-    }
-
-    async fn upload_if_absent(
-        &self,
-        key: &Key,
+        path: &Path,
         content: &mut Content<'_>,
     ) -> Result<PutOutcome, Trouble> {
         if content.length() > PART_SIZE * MAX_PARTS_PER_UPLOAD {
             return Err(Trouble::new(Kind::TooLong, "it is over 48 GiB"));
         }
         self.within_timeout(self.prove_create_only()).await?;
-        let path = self.path(key);
         let mut is_first = true;
         loop {
             // First because it may have been stored before; later because a failed attempt may have
             // succeeded after all.
-            if let Some(put) = self.compare(&path, content).await? {
+            if let Some(put) = self.compare(path, content).await? {
                 return Ok(put);
             }
-            match self.upload_once(&path, content).await {
+            match self.upload_once(path, content).await {
                 Ok(put) => return Ok(put),
                 // Single requests have been retried already.
                 Err(trouble) if trouble.kind.is_passing() && is_first => is_first = false,
                 Err(trouble) if trouble.kind.is_passing() => {
-                    return self.compare(&path, content).await?.ok_or(trouble);
+                    return self.compare(path, content).await?.ok_or(trouble);
                 }
                 // Some stores refuse a request that they have carried out: the answer was lost and
                 // the request repeated.
-                Err(trouble) => match self.compare(&path, content).await {
+                Err(trouble) => match self.compare(path, content).await {
                     Ok(Some(put)) => return Ok(put),
                     _ => return Err(missing_bucket(trouble)),
                 },
@@ -91,26 +80,19 @@ impl Objects {
     /// Begins an upload in a separate task: if the request were dropped, its upload could not be
     /// aborted, since its id would be unknown.
     async fn begin(&self, path: &Path) -> Result<Upload, Trouble> {
-        let (send, receive) = oneshot::channel();
-        let (store, path, timeout) = (
-            Arc::clone(&self.inner().store),
-            path.clone(),
-            self.inner().retry.timeout,
-        );
-        tokio::spawn(async move {
-            let begun = limited(
-                timeout,
-                store.put_multipart_opts(&path, PutMultipartOptions::default()),
-            )
-            .await;
-            // If the receiver is gone, the upload is dropped here, which aborts it.
-            _ = send.send(begun.map(|open| Upload {
+        let (objects, path) = (Arc::clone(&self.objects), path.clone());
+        let timeout = self.retry.timeout;
+        let begun = tokio::spawn(async move {
+            let options = PutMultipartOptions::default();
+            let open = limited(timeout, objects.put_multipart_opts(&path, options)).await?;
+            // If nobody waits for it any more, it is dropped, which aborts the upload.
+            Ok(Upload {
                 open: Some(open),
                 parts: JoinSet::new(),
                 timeout,
-            }));
+            })
         });
-        receive
+        begun
             .await
             .unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "the runtime ended")))
     }
@@ -133,7 +115,7 @@ impl Objects {
         let mut at = 0;
         while at < length {
             // Takes the permit before the bytes, so that a waiting upload holds none.
-            let permit = Arc::clone(&self.inner().parts).acquire_owned().await;
+            let permit = Arc::clone(&self.parts).acquire_owned().await;
             while let Some(done) = parts.try_join_next() {
                 joined(done)?;
             }
@@ -180,7 +162,7 @@ impl Upload {
         if let Some(mut open) = self.open.take()
             && let Err(trouble) = limited(self.timeout, open.abort()).await
         {
-            tracing::warn!(cause = %trouble.cause(), "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
+            tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
         }
     }
 }

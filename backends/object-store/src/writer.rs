@@ -37,47 +37,29 @@ impl ObjectWriter {
     }
 
     fn spool(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
-        self.spool.as_mut().ok_or_else(|| {
-            let why = "this writer's content is stored already, or was discarded after an error: open another writer";
-            BackendError::new(ErrorKind::Other, why)
-        })
+        self.spool.as_mut().ok_or_else(closed)
     }
 
     /// Stores the content in the store.
     async fn upload(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let (store, length) = (self.store.clone(), self.length);
-        let mut content = Content::Written {
-            writer: &mut **self.spool()?,
-            length,
-        };
-        if let Some(put) = store.compare_spooled(key, &mut content).await {
-            return Ok(put);
-        }
-        if length > MAX_SINGLE_PUT {
-            return store.upload(key, &mut content).await;
-        }
-        let put = match content.read(0..length).await {
-            Ok(content) => store.within_timeout(store.put_whole(key, &content)).await,
-            Err(trouble) => Err(trouble),
-        };
-        put.map_err(|trouble| store.storing(key, trouble))
+        let writer = &mut **self.spool()?;
+        store
+            .store(key, &mut Content::Written { writer, length })
+            .await
     }
+}
+
+fn closed() -> BackendError {
+    let why = "this writer's content is stored already, or was discarded after an error: open another writer";
+    BackendError::new(ErrorKind::Other, why)
 }
 
 impl fmt::Debug for ObjectWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            store,
-            spool,
-            length,
-            sha256: _,
-            failure,
-        } = self;
         f.debug_struct("ObjectWriter")
-            .field("store", store)
-            .field("length", length)
-            .field("is_open", &spool.is_some())
-            .field("failure", failure)
+            .field("store", &self.store)
+            .field("length", &self.length)
             .finish_non_exhaustive()
     }
 }
@@ -86,17 +68,15 @@ impl fmt::Debug for ObjectWriter {
 #[deny(clippy::missing_trait_methods)]
 impl Writer for ObjectWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
-        self.spool()?;
         // Taken out during the write: if this future is dropped half-way, the content of the file
         // is unknown.
-        if let Some(mut spool) = self.spool.take() {
-            let written = spool.write(chunk.clone()).await;
-            // After an error too: earlier content can still be read.
-            self.spool = Some(spool);
-            written?;
-            self.length += chunk.len() as u64;
-            self.sha256.update(&chunk);
-        }
+        let mut spool = self.spool.take().ok_or_else(closed)?;
+        let written = spool.write(chunk.clone()).await;
+        // After an error too: earlier content can still be read.
+        self.spool = Some(spool);
+        written?;
+        self.length += chunk.len() as u64;
+        self.sha256.update(&chunk);
         Ok(())
     }
 
@@ -135,7 +115,7 @@ impl Writer for ObjectWriter {
             Ok(PutOutcome::Stored) => {
                 tracing::warn!(
                     error = %ErrorChain(&failure),
-                    spool = %self.store.inner().spool.path().display(),
+                    spool = %self.store.spool.path().display(),
                     "the store failed; the content is kept in the spool, on this machine only"
                 );
                 self.spool = None;

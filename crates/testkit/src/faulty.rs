@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+use offcut::backend::range::indexes_within;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
@@ -288,13 +289,8 @@ impl FaultyWriter {
         if !self.has_failed {
             return self.inner.read(range).await;
         }
-        let bounded = |place: u64| {
-            usize::try_from(place).map_or(self.written.len(), |at| at.min(self.written.len()))
-        };
-        let end = bounded(range.end);
-        Ok(Bytes::copy_from_slice(
-            &self.written[bounded(range.start).min(end)..end],
-        ))
+        let range = indexes_within(&range, self.written.len());
+        Ok(Bytes::copy_from_slice(&self.written[range]))
     }
 }
 

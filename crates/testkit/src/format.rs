@@ -9,7 +9,7 @@ use offcut::format::Format;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::clauses::{ClauseShape, all_clauses};
+use self::clauses::{ClauseShape, Subject};
 
 /// Checks a format against every clause of [`Format`]'s contract, using `messages`.
 ///
@@ -31,8 +31,8 @@ use self::clauses::{ClauseShape, all_clauses};
 /// Panics if the format breaks the contract, and names the clause, or if `messages` have no call or no result.
 pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
     let (mut slots, mut calls) = (0, 0);
-    for (at, message) in messages.iter().enumerate() {
-        let seen = all_clauses(format, message, at, ClauseShape::Good);
+    for subject in subjects(format, messages) {
+        let seen = subject.all_clauses(ClauseShape::Good);
         slots += seen.slots.len();
         calls += seen.calls.len();
     }
@@ -59,10 +59,10 @@ where
     F: Format<Message: PartialEq + Serialize + DeserializeOwned>,
 {
     conformance(format, messages);
-    for (at, message) in messages.iter().enumerate() {
-        json::round_trips(format, message, at);
-        json::unknown_fields_stay(format, message, at);
-        json::malformed_messages_do_no_harm(format, message, at);
+    for subject in subjects(format, messages) {
+        subject.round_trips();
+        subject.unknown_fields_stay();
+        subject.malformed_messages_do_no_harm();
     }
 }
 
@@ -73,7 +73,19 @@ where
 ///
 /// The same as for [`conformance`].
 pub fn malformed_conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
-    for (at, message) in messages.iter().enumerate() {
-        all_clauses(format, message, at, ClauseShape::Malformed);
+    for subject in subjects(format, messages) {
+        subject.all_clauses(ClauseShape::Malformed);
     }
+}
+
+fn subjects<'m, F: Format>(
+    format: &'m F,
+    messages: &'m [F::Message],
+) -> impl Iterator<Item = Subject<'m, F>> {
+    let messages = messages.iter().enumerate();
+    messages.map(move |(at, message)| Subject {
+        format,
+        message,
+        at,
+    })
 }

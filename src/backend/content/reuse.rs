@@ -123,10 +123,8 @@ mod tests {
         let marks = Arc::<Marks>::default();
         let read = async |store: &Memory| {
             let stored = Stored {
-                backend: Arc::new(store.clone()),
-                key: key("s1/trunc/a"),
-                location: store.locate(&key("s1/trunc/a")),
                 marks: Some(marks.clone()),
+                ..Stored::new(Arc::new(store.clone()), key("s1/trunc/a"))
             };
             stored.read(0..9).await.unwrap();
         };

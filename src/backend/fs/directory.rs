@@ -97,22 +97,21 @@ impl Directory {
             .try_for_each(|(end, _)| self.make_directory(&key[..end]).map(drop))
     }
 
-    /// Removes the file under `key` if it was written before `before`. Returns whether it did.
-    pub(super) fn remove(&self, key: &Key, before: SystemTime) -> io::Result<bool> {
-        let remove = || {
-            // Elsewhere a directory can't be opened as a file.
-            #[cfg(unix)]
-            let _turn = self.turn()?;
-            let is_old = is_older(&self.0.symlink_metadata(key.as_str())?, before)?;
-            if is_old {
-                self.0.remove_file(key.as_str())?;
-            }
-            Ok(is_old)
-        };
-        match remove() {
-            Err(error) if is_absent(&error) => Ok(false),
-            removed => removed,
+    /// Removes the file `path` if it was last written before `before`. Returns whether it did.
+    pub(super) fn remove_if_older(
+        &self,
+        path: impl AsRef<Path>,
+        before: SystemTime,
+    ) -> io::Result<bool> {
+        // Elsewhere a directory can't be opened as a file.
+        #[cfg(unix)]
+        let _turn = self.turn()?;
+        let metadata = self.0.symlink_metadata(&path)?;
+        let is_older = metadata.is_file() && metadata.modified()?.into_std() < before;
+        if is_older {
+            self.0.remove_file(&path)?;
         }
+        Ok(is_older)
     }
 
     /// Waits until nobody else removes anything. So the file that is removed is the one that was
@@ -156,9 +155,4 @@ impl Directory {
         }
         Ok(())
     }
-}
-
-/// Returns true for a file last written before `before`.
-pub(super) fn is_older(metadata: &Metadata, before: SystemTime) -> io::Result<bool> {
-    Ok(metadata.is_file() && metadata.modified()?.into_std() < before)
 }

@@ -3,11 +3,12 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::path::Path;
 use std::time::SystemTime;
 
-use cap_std::fs::{DirEntry, File, OpenOptions};
+use cap_std::fs::{File, OpenOptions};
 
-use super::directory::{self, Directory, Found, is_older};
+use super::directory::{self, Directory, Found};
 use super::error::{link_refused, none_if_not_found};
 use super::store::Fs;
 use crate::backend::range::within;
@@ -164,22 +165,18 @@ impl Drop for Stage {
 
 /// Removes staging files last written before `before`, and returns their number.
 pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
-    let entries = Directory::open(store).and_then(|Directory(dir)| dir.read_dir(STAGING));
+    let Some(directory) = none_if_not_found(Directory::open(store))? else {
+        return Ok(0);
+    };
     let mut removed = 0;
-    for entry in none_if_not_found(entries)?.into_iter().flatten() {
+    let entries = none_if_not_found(directory.0.read_dir(STAGING))?;
+    for entry in entries.into_iter().flatten() {
+        let path = Path::new(STAGING).join(entry?.file_name());
         // Its writer may have removed it.
-        let is_removed = none_if_not_found(remove_if_older(&entry?, before))?;
+        let is_removed = none_if_not_found(directory.remove_if_older(path, before))?;
         removed += u64::from(is_removed.unwrap_or_default());
     }
     Ok(removed)
-}
-
-fn remove_if_older(entry: &DirEntry, before: SystemTime) -> io::Result<bool> {
-    let is_older = is_older(&entry.metadata()?, before)?;
-    if is_older {
-        entry.remove_file()?;
-    }
-    Ok(is_older)
 }
 
 /// Compares `content`, of `length` bytes, with what is stored under `key`; `None` if nothing is.

@@ -4,8 +4,8 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use url::Url;
 
 use super::client::{ClientConnector, retries};
-use super::common::{bucket, in_bucket};
-use super::options::{Known, Options, known};
+use super::common::{Known, Settings, bucket, in_bucket, known};
+use super::options::Options;
 use crate::builder::Builder;
 use crate::open_error::OpenError;
 use crate::retry::Retry;
@@ -28,7 +28,7 @@ pub(super) fn open(
     retry: &Retry,
 ) -> Result<Builder, OpenError> {
     let bucket = bucket(url)?;
-    let settings = options.take_known(KNOWN)?;
+    let settings = Settings::take(options, KNOWN)?;
     let builder = settings.apply(
         GoogleCloudStorageBuilder::new(),
         GoogleCloudStorageBuilder::with_config,

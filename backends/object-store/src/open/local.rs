@@ -60,14 +60,12 @@ impl Files {
         if let Some(store) = self.store.get() {
             return Ok(store);
         }
-        let not_found = |source| Error::NotFound {
-            path: location.to_string(),
-            source: Box::new(source),
-        };
-        std::fs::metadata(&self.path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => not_found(error),
-            _ => generic(error),
-        })?;
+        if !self.path.try_exists().map_err(generic)? {
+            return Err(Error::NotFound {
+                path: location.to_string(),
+                source: "there is no directory".into(),
+            });
+        }
         let store = LocalFileSystem::new_with_prefix(&self.path)?.with_fsync(true);
         Ok(self.store.get_or_init(|| store))
     }
@@ -148,14 +146,9 @@ impl ObjectStore for Files {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        match self.there(&Path::default()) {
-            Err(Error::NotFound { .. }) => Ok(ListResult {
-                common_prefixes: Vec::new(),
-                objects: Vec::new(),
-                extensions: Default::default(),
-            }),
-            store => store?.list_with_delimiter(prefix).await,
-        }
+        self.there(&Path::default())?
+            .list_with_delimiter(prefix)
+            .await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {

@@ -310,7 +310,7 @@ fn credentials_of_the_url_are_not_mixed_with_those_of_the_environment() {
     let env = |name: &str| (name == "AWS_SESSION_TOKEN").then(|| "old".to_owned());
     let url = Url::parse("s3://bucket?access_key_id=a&secret_access_key=b").unwrap();
     let mut options = Options::of(&url, &env).unwrap();
-    let settings = options.take_known(s3::KNOWN).unwrap();
+    let settings = common::Settings::take(&mut options, s3::KNOWN).unwrap();
     assert_eq!(
         (settings.get("access_key_id"), settings.get("session_token")),
         (Some("a"), None)

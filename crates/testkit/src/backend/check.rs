@@ -1,7 +1,7 @@
-//! Helpers of the clauses: assertions that name the clause, and calls that must succeed.
+//! A clause that a store is held to: assertions that name it, and calls that must succeed.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::pin;
@@ -13,45 +13,147 @@ use futures_util::StreamExt;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorChain, ErrorKind, Key, PutOutcome, ReadRange, Writer,
 };
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::yield_now;
 
-/// Ends the suite because the store breaks `clause` by `what`. Content is not shown, since it may
-/// be long.
-#[track_caller]
-pub(super) fn fail_clause(clause: &str, what: impl AsRef<str>) -> ! {
-    panic!(
-        "the backend breaks the contract, clause `{clause}`: {}",
-        what.as_ref()
-    )
+pub(super) const ALL: Range<u64> = 0..u64::MAX;
+
+/// The outcome for equal content, compared after [`timeless`].
+pub(super) const THERE: PutOutcome = PutOutcome::AlreadyThere {
+    stored_at: SystemTime::UNIX_EPOCH,
+};
+
+/// A store, and the clause of the contract that it is held to.
+#[derive(Clone)]
+pub(super) struct Clause<B> {
+    pub(super) store: B,
+    name: &'static str,
 }
 
-#[track_caller]
-pub(super) fn check(holds: bool, clause: &str, what: impl FnOnce() -> String) {
-    if !holds {
-        fail_clause(clause, what());
+impl<B: Backend> Clause<B> {
+    pub(super) fn new(store: B, name: &'static str) -> Self {
+        Self { store, name }
+    }
+
+    /// Ends the suite because the store breaks the clause by `what`. Content is not shown, since it
+    /// may be long.
+    #[track_caller]
+    pub(super) fn fail(&self, what: impl Display) -> ! {
+        let clause = self.name;
+        panic!("the backend breaks the contract, clause `{clause}`: {what}")
+    }
+
+    #[track_caller]
+    pub(super) fn check(&self, holds: bool, what: impl Display) {
+        if !holds {
+            self.fail(what);
+        }
+    }
+
+    #[track_caller]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers have values, as with assert_eq!"
+    )]
+    pub(super) fn equal<T: PartialEq + Debug>(&self, is: T, should: T, of: impl Display) {
+        let holds = is == should;
+        self.check(
+            holds,
+            format_args!("{of} returned {is:?} instead of {should:?}"),
+        );
+    }
+
+    #[track_caller]
+    pub(super) fn succeed<T>(&self, result: Result<T, BackendError>, of: impl Display) -> T {
+        result
+            .unwrap_or_else(|error| self.fail(format_args!("{of} failed: {}", error_chain(&error))))
+    }
+
+    pub(super) async fn put(&self, key: &Key, content: &Bytes, should: PutOutcome) {
+        let put = self.store.put(key, content.clone()).await;
+        let (length, name) = (content.len(), key.as_str().len());
+        let of = format!("a put of {length} bytes under a key of {name}");
+        self.equal(timeless(self.succeed(put, &of)), should, of);
+    }
+
+    /// Stores content that is new.
+    pub(super) async fn stores(&self, key: &Key, content: &Bytes) {
+        self.put(key, content, PutOutcome::Stored).await;
+    }
+
+    pub(super) async fn read(&self, key: &Key, range: Range<u64>) -> ReadRange {
+        let page = self.store.read(key, range.clone()).await;
+        self.succeed(page, format_args!("reading {range:?} of `{key}`"))
+    }
+
+    /// Asserts that all of `key` reads as `content`.
+    pub(super) async fn holds(&self, key: &Key, content: &Bytes) {
+        let page = self.store.read(key, ALL).await;
+        let ReadRange { bytes, total, .. } = self.succeed(page, format_args!("reading `{key}`"));
+        let (length, stored) = (bytes.len(), content.len());
+        self.check(
+            total == stored as u64 && bytes == content,
+            format_args!("`{key}` reads as {length} bytes of {total}, not as the {stored} bytes that were stored"),
+        );
+    }
+
+    pub(super) async fn is_not_found(&self, key: &Key) {
+        match self.store.read(key, ALL).await {
+            Ok(page) => self.fail(format_args!(
+                "`{key}` reads as {} bytes, but should not be found",
+                page.bytes.len()
+            )),
+            Err(error) => self.check(
+                error.kind() == ErrorKind::NotFound,
+                format_args!(
+                    "reading `{key}` failed with {}, but should fail as not found",
+                    error_chain(&error)
+                ),
+            ),
+        }
+    }
+
+    pub(super) async fn listed(&self) -> BTreeMap<Key, u64> {
+        let entries: Vec<_> = self.store.list().collect().await;
+        let count = entries.len();
+        let size = |entry| {
+            let Entry { key, bytes, .. } = self.succeed(entry, "listing");
+            (key, bytes)
+        };
+        let sizes: BTreeMap<_, _> = entries.into_iter().map(size).collect();
+        let keys = sizes.len();
+        self.check(
+            keys == count,
+            format_args!("{count} entries are listed for {keys} keys"),
+        );
+        sizes
+    }
+
+    pub(super) async fn writer(&self) -> Box<dyn Writer> {
+        self.succeed(self.store.writer().await, "opening a writer")
+    }
+
+    pub(super) async fn write(&self, writer: &mut Box<dyn Writer>, chunk: &Bytes) {
+        self.succeed(writer.write(chunk.clone()).await, "writing a chunk");
+    }
+
+    /// A writer that has written `chunks`.
+    pub(super) async fn written(&self, chunks: &[Bytes]) -> Box<dyn Writer> {
+        let mut writer = self.writer().await;
+        for chunk in chunks {
+            self.write(&mut writer, chunk).await;
+        }
+        writer
+    }
+
+    /// Finishes what a writer has written.
+    pub(super) async fn finish(&self, writer: &mut Box<dyn Writer>, key: &Key, should: PutOutcome) {
+        let is = self.succeed(writer.finish(key).await, "finishing");
+        self.equal(timeless(is), should, "finishing");
     }
 }
 
-#[track_caller]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "callers have values, as with assert_eq!"
-)]
-pub(super) fn equal<T: PartialEq + Debug>(is: T, should: T, clause: &str, of: &str) {
-    check(is == should, clause, || {
-        format!("{of} returned {is:?} instead of {should:?}")
-    });
-}
-
-#[track_caller]
-pub(super) fn succeed<T>(result: Result<T, BackendError>, clause: &str, of: &str) -> T {
-    result.unwrap_or_else(|error| {
-        fail_clause(clause, format!("{of} failed: {}", error_chain(&error)))
-    })
-}
-
 /// The error, its kind and the chain of its causes.
-pub(super) fn error_chain(error: &BackendError) -> String {
+fn error_chain(error: &BackendError) -> String {
     format!("{} ({:?})", ErrorChain(error), error.kind())
 }
 
@@ -71,121 +173,12 @@ pub(super) fn noise(length: usize, seed: u64) -> Bytes {
     (0..length).map(|_| next()).collect()
 }
 
-pub(super) const ALL: Range<u64> = 0..u64::MAX;
-
-pub(super) async fn put(
-    store: &impl Backend,
-    key: &Key,
-    content: &Bytes,
-    should: PutOutcome,
-    clause: &str,
-) {
-    let of = format!(
-        "a put of {} bytes under a key of {}",
-        content.len(),
-        key.as_str().len()
-    );
-    let is = succeed(store.put(key, content.clone()).await, clause, &of);
-    equal(timeless(is), should, clause, &of);
-}
-
-/// Stores content that is new.
-pub(super) async fn stores(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
-    put(store, key, content, PutOutcome::Stored, clause).await;
-}
-
-/// Finishes what a writer has written.
-pub(super) async fn finish(
-    writer: &mut Box<dyn Writer>,
-    key: &Key,
-    should: PutOutcome,
-    clause: &str,
-) {
-    let is = succeed(writer.finish(key).await, clause, "finishing");
-    equal(timeless(is), should, clause, "finishing");
-}
-
-/// The outcome for equal content, compared after [`timeless`].
-pub(super) const THERE: PutOutcome = PutOutcome::AlreadyThere {
-    stored_at: SystemTime::UNIX_EPOCH,
-};
-
 /// The same outcome without its time.
 pub(super) fn timeless(put: PutOutcome) -> PutOutcome {
     match put {
         PutOutcome::AlreadyThere { .. } => THERE,
         put => put,
     }
-}
-
-/// Asserts that all of `key` reads as `content`.
-pub(super) async fn assert_holds(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
-    let page = succeed(
-        store.read(key, ALL).await,
-        clause,
-        &format!("reading `{key}`"),
-    );
-    check(
-        page.total == content.len() as u64 && page.bytes == content,
-        clause,
-        || {
-            let ReadRange { bytes, total, .. } = &page;
-            let (length, stored) = (bytes.len(), content.len());
-            format!(
-                "`{key}` reads as {length} bytes of {total}, not as the {stored} bytes that were stored"
-            )
-        },
-    );
-}
-
-pub(super) async fn is_not_found(store: &impl Backend, key: &Key, clause: &str) {
-    match store.read(key, ALL).await {
-        Ok(page) => fail_clause(
-            clause,
-            format!(
-                "`{key}` reads as {} bytes, but should not be found",
-                page.bytes.len()
-            ),
-        ),
-        Err(error) => check(error.kind() == ErrorKind::NotFound, clause, || {
-            format!(
-                "reading `{key}` failed with {}, but should fail as not found",
-                error_chain(&error)
-            )
-        }),
-    }
-}
-
-pub(super) async fn listed(store: &impl Backend, clause: &str) -> BTreeMap<Key, u64> {
-    let entries: Vec<_> = store.list().collect().await;
-    let count = entries.len();
-    let sizes: BTreeMap<_, _> = entries
-        .into_iter()
-        .map(|entry| {
-            let Entry {
-                key,
-                bytes,
-                stored_at: _,
-            } = succeed(entry, clause, "listing");
-            (key, bytes)
-        })
-        .collect();
-    check(sizes.len() == count, clause, || {
-        format!("{count} entries are listed for {} keys", sizes.len())
-    });
-    sizes
-}
-
-pub(super) async fn written(
-    store: &impl Backend,
-    chunks: &[Bytes],
-    clause: &str,
-) -> Box<dyn Writer> {
-    let mut writer = succeed(store.writer().await, clause, "opening a writer");
-    for chunk in chunks {
-        succeed(writer.write(chunk.clone()).await, clause, "writing a chunk");
-    }
-    writer
 }
 
 /// Drops `future` after `polls` polls, or when it is done; returns true if it was done. Pauses in
@@ -202,16 +195,4 @@ pub(super) async fn abandon<T>(future: impl Future<Output = T>, polls: usize) ->
         yield_now().await;
     }
     false
-}
-
-/// Collects the results of the tasks. A panic in one of them continues here.
-pub(super) async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
-    let mut results = Vec::new();
-    while let Some(result) = tasks.join_next().await {
-        match result {
-            Ok(result) => results.push(result),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
-    results
 }

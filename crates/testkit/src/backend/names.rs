@@ -4,45 +4,37 @@ use std::collections::BTreeSet;
 
 use offcut::backend::{Backend, Key};
 
-use super::check::{check, equal, key, noise};
+use super::check::{Clause, key, noise};
 
-pub(super) fn names_are_inverse(store: &impl Backend) {
-    const CLAUSE: &str = "inverse";
+pub(super) fn names_are_inverse(store: impl Backend) {
+    let it = Clause::new(store, "inverse");
     let keys: BTreeSet<_> = sample_keys().into_iter().collect();
     let mut locations = BTreeSet::new();
     for key in &keys {
-        let location = store.locate(key);
-        equal(
-            store.resolve(location.as_str()).as_ref(),
+        let location = it.store.locate(key);
+        it.equal(
+            it.store.resolve(location.as_str()).as_ref(),
             Some(key),
-            CLAUSE,
-            &format!("resolving `{location}`"),
+            format_args!("resolving `{location}`"),
         );
-        equal(
-            store.locate(key),
+        it.equal(
+            it.store.locate(key),
             location.clone(),
-            CLAUSE,
             "locating a second time",
         );
-        check(
+        it.check(
             !location.as_str().contains(char::is_control),
-            CLAUSE,
-            || format!("{location:?} has control characters"),
+            format_args!("{location:?} has control characters"),
         );
         locations.insert(location);
     }
-    equal(
-        locations.len(),
-        keys.len(),
-        CLAUSE,
-        "locating different keys",
-    );
+    it.equal(locations.len(), keys.len(), "locating different keys");
 }
 
-pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
-    const CLAUSE: &str = "inverse: foreign locations resolve to none";
+pub(super) fn what_was_not_named_resolves_to_none(store: impl Backend) {
+    let it = Clause::new(store, "inverse: foreign locations resolve to none");
     let named = key("trunc/call_1");
-    let location = store.locate(&named);
+    let location = it.store.locate(&named);
     let location = location.as_str();
     let mut hostile: Vec<String> = [
         "",
@@ -126,13 +118,14 @@ pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
         hostile.push(format!("{stem}{named}"));
     }
     for text in hostile.iter().filter(|text| *text != location) {
-        if let Some(found) = store.resolve(text) {
+        if let Some(found) = it.store.resolve(text) {
             // In some stores, some of these are valid locations. Such a text must be exactly the
             // location of the key that it resolves to.
-            let named = store.locate(&found);
-            check(named.as_str() == text, CLAUSE, || {
-                format!("{text:?} resolves to `{found}`, whose location is {named:?}")
-            });
+            let named = it.store.locate(&found);
+            it.check(
+                named.as_str() == text,
+                format_args!("{text:?} resolves to `{found}`, whose location is {named:?}"),
+            );
         }
     }
 }

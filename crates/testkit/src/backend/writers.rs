@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut::backend::range::indexes_within;
 use offcut::backend::{Backend, PutOutcome, Writer};
 
-use super::check::{
-    THERE, abandon, assert_holds, check, equal, finish, is_not_found, key, listed, noise, put,
-    stores, succeed, written,
-};
+use super::check::{Clause, THERE, abandon, key, noise};
 
-pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
-    const CLAUSE: &str = "writer: stores what was written";
+pub(super) async fn a_writer_stores_its_chunks(store: impl Backend) {
+    let it = Clause::new(store, "writer: stores what was written");
     let content = noise(200_000, 8);
     for (number, size) in [1, 7, 4096, 65_536, 70_000, 200_000]
         .into_iter()
@@ -23,187 +22,177 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
         let mut chunks: Vec<_> = content.chunks(size).map(Bytes::copy_from_slice).collect();
         chunks.insert(chunks.len() / 2, Bytes::new());
         let key = key(format!("trunc/call_{number}"));
-        let mut writer = written(store, &chunks, CLAUSE).await;
-        finish(&mut writer, &key, PutOutcome::Stored, CLAUSE).await;
-        assert_holds(store, &key, &content, CLAUSE).await;
+        let mut writer = it.written(&chunks).await;
+        it.finish(&mut writer, &key, PutOutcome::Stored).await;
+        it.holds(&key, &content).await;
         // A put finds the content that a writer stored.
-        put(store, &key, &content, THERE, CLAUSE).await;
+        it.put(&key, &content, THERE).await;
     }
-    let mut writer = written(store, &[], CLAUSE).await;
+    let mut writer = it.written(&[]).await;
     let empty = key("trunc/empty");
-    finish(&mut writer, &empty, PutOutcome::Stored, CLAUSE).await;
-    assert_holds(store, &empty, &Bytes::new(), CLAUSE).await;
+    it.finish(&mut writer, &empty, PutOutcome::Stored).await;
+    it.holds(&empty, &Bytes::new()).await;
 }
 
-pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
-    const CLAUSE: &str = "writer: reads what was written so far";
+pub(super) async fn a_writer_reads_what_it_has(store: impl Backend) {
+    let it = Clause::new(store, "writer: reads what was written so far");
     let content = noise(200_000, 21);
     let read = async |writer: &mut Box<dyn Writer>, range: Range<u64>, of: usize| {
-        let bytes = succeed(
-            writer.read(range.clone()).await,
-            CLAUSE,
-            "reading from a writer",
+        let bytes = it.succeed(writer.read(range.clone()).await, "reading from a writer");
+        let (length, should) = (bytes.len(), content.slice(indexes_within(&range, of)));
+        it.check(
+            bytes == should,
+            format_args!("{range:?} of {of} bytes returned {length} bytes that were not written"),
         );
-        let (start, end) = (
-            range.start.min(of as u64) as usize,
-            range.end.min(of as u64) as usize,
-        );
-        let should = content.slice(start.min(end)..end);
-        check(bytes == should, CLAUSE, || {
-            format!(
-                "{range:?} of {of} bytes returned {} bytes that were not written",
-                bytes.len()
-            )
-        });
     };
-    let mut writer = written(store, &[], CLAUSE).await;
+    let mut writer = it.written(&[]).await;
     read(&mut writer, 0..10, 0).await;
     let mut from = 0;
     for of in [100, 100_000, 200_000] {
-        succeed(
-            writer.write(content.slice(from..of)).await,
-            CLAUSE,
-            "writing a chunk",
-        );
+        it.write(&mut writer, &content.slice(from..of)).await;
         from = of;
         for range in [0..u64::MAX, 50..70, 0..0, 99_990..100_010, 300_000..400_000] {
             read(&mut writer, range, of).await;
         }
     }
     let (taken, free) = (key("trunc/call_1"), key("trunc/call_2"));
-    stores(store, &taken, &"other".into(), CLAUSE).await;
-    finish(&mut writer, &taken, PutOutcome::Taken, CLAUSE).await;
+    it.stores(&taken, &"other".into()).await;
+    it.finish(&mut writer, &taken, PutOutcome::Taken).await;
     read(&mut writer, 100..150_000, 200_000).await;
-    finish(&mut writer, &free, PutOutcome::Stored, CLAUSE).await;
-    assert_holds(store, &free, &content, CLAUSE).await;
+    it.finish(&mut writer, &free, PutOutcome::Stored).await;
+    it.holds(&free, &content).await;
 }
 
-pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {
-    const CLAUSE: &str = "writer: nothing is visible before it is named";
+pub(super) async fn a_writer_is_unseen_until_it_finishes(store: impl Backend) {
+    let it = Clause::new(store, "writer: nothing is visible before it is named");
     let chunks = [noise(100_000, 9), noise(10, 10), noise(100_000, 11)];
     let key = key("trunc/call_1");
-    let mut writer = succeed(store.writer().await, CLAUSE, "opening a writer");
+    let mut writer = it.writer().await;
     for chunk in &chunks {
-        succeed(writer.write(chunk.clone()).await, CLAUSE, "writing a chunk");
-        let listed = listed(store, CLAUSE).await;
-        check(listed.is_empty(), CLAUSE, || {
-            format!("{listed:?} is listed")
-        });
-        is_not_found(store, &key, CLAUSE).await;
+        it.write(&mut writer, chunk).await;
+        let listed = it.listed().await;
+        it.check(listed.is_empty(), format_args!("{listed:?} is listed"));
+        it.is_not_found(&key).await;
     }
-    finish(&mut writer, &key, PutOutcome::Stored, CLAUSE).await;
-    assert_holds(store, &key, &chunks.concat().into(), CLAUSE).await;
-    let listed = listed(store, CLAUSE).await;
-    equal(
+    it.finish(&mut writer, &key, PutOutcome::Stored).await;
+    it.holds(&key, &chunks.concat().into()).await;
+    let listed = it.listed().await;
+    it.equal(
         listed,
         BTreeMap::from([(key, 200_010)]),
-        CLAUSE,
         "listing after it was named",
     );
 }
 
-pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
-    const CLAUSE: &str = "writer: unless it has stored, it can finish under another key";
+pub(super) async fn a_writer_finds_a_second_name(store: impl Backend) {
+    let it = Clause::new(
+        store,
+        "writer: unless it has stored, it can finish under another key",
+    );
     let (first, second) = (noise(100_000, 12), noise(100_000, 13));
     let keys: Vec<_> = (0..4)
         .map(|number| key(format!("trunc/call_{number}")))
         .collect();
-    stores(store, &keys[0], &first, CLAUSE).await;
-    stores(store, &keys[1], &first.slice(1..), CLAUSE).await;
-    stores(store, &keys[2], &second, CLAUSE).await;
-    let mut writer = written(
-        store,
-        &[second.slice(..70_000), second.slice(70_000..)],
-        CLAUSE,
-    )
-    .await;
+    it.stores(&keys[0], &first).await;
+    it.stores(&keys[1], &first.slice(1..)).await;
+    it.stores(&keys[2], &second).await;
+    let mut writer = it
+        .written(&[second.slice(..70_000), second.slice(70_000..)])
+        .await;
     for (key, should) in keys.iter().zip([
         PutOutcome::Taken,
         PutOutcome::Taken,
         THERE,
         PutOutcome::Stored,
     ]) {
-        finish(&mut writer, key, should, CLAUSE).await;
+        it.finish(&mut writer, key, should).await;
     }
     drop(writer);
-    assert_holds(store, &keys[0], &first, CLAUSE).await;
-    assert_holds(store, &keys[1], &first.slice(1..), CLAUSE).await;
-    assert_holds(store, &keys[2], &second, CLAUSE).await;
-    assert_holds(store, &keys[3], &second, CLAUSE).await;
+    it.holds(&keys[0], &first).await;
+    it.holds(&keys[1], &first.slice(1..)).await;
+    it.holds(&keys[2], &second).await;
+    it.holds(&keys[3], &second).await;
 }
 
-pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
+pub(super) async fn a_finished_writer_changes_nothing(store: impl Backend) {
     const FINISHES: &str =
         "create-only: a writer that has finished changes nothing, with a second `finish`";
     const WRITES: &str =
         "create-only: a writer that has finished changes nothing, with a `write` after it";
+    let store = Arc::new(store);
     let content = noise(100_000, 14);
     let other = key("trunc/call_2");
     for (number, clause) in [FINISHES, WRITES].into_iter().enumerate() {
+        let it = Clause::new(Arc::clone(&store), clause);
         let key = key(format!("trunc/stored_{number}"));
-        let mut writer = written(store, std::slice::from_ref(&content), clause).await;
-        succeed(writer.finish(&key).await, clause, "finishing");
+        let mut writer = it.written(std::slice::from_ref(&content)).await;
+        it.succeed(writer.finish(&key).await, "finishing");
         if clause == WRITES {
             let more = writer.write(noise(100_000, 15)).await;
-            check(more.is_err(), clause, || {
-                "`write` succeeded after `finish` had stored the content; it must fail".into()
-            });
-            assert_holds(store, &key, &content, clause).await;
+            it.check(
+                more.is_err(),
+                "`write` succeeded after `finish` had stored the content; it must fail",
+            );
+            it.holds(&key, &content).await;
         }
         let named = writer.finish(&other).await;
-        check(named.is_err(), clause, || {
-            format!(
+        it.check(
+            named.is_err(),
+            format_args!(
                 "`finish` had stored the content, and a second one, under another key, returned {named:?}; it must fail"
-            )
-        });
+            ),
+        );
         drop(writer);
-        is_not_found(store, &other, clause).await;
-        assert_holds(store, &key, &content, clause).await;
+        it.is_not_found(&other).await;
+        it.holds(&key, &content).await;
     }
 }
 
-pub(super) async fn a_dropped_write_is_the_last(store: &impl Backend) {
-    const CLAUSE: &str = "writer: after a dropped write it stores nothing";
+pub(super) async fn a_dropped_write_is_the_last(store: impl Backend) {
+    let it = Clause::new(store, "writer: after a dropped write it stores nothing");
     for polls in 1..5 {
         let key = key(format!("trunc/call_{polls}"));
         // Long enough for stores that write in the background.
-        let mut writer = written(store, &[noise(2_000_000, 50)], CLAUSE).await;
+        let mut writer = it.written(&[noise(2_000_000, 50)]).await;
         if abandon(writer.write(noise(2_000_000, 51)), polls).await {
             continue;
         }
         let more = writer.write(noise(10, 52)).await;
-        check(more.is_err(), CLAUSE, || {
-            "a `write` was dropped before it ended, and the next one succeeded; it must fail, since what the first one wrote is unknown".into()
-        });
+        it.check(more.is_err(), "a `write` was dropped before it ended, and the next one succeeded; it must fail, since what the first one wrote is unknown");
         let named = writer.finish(&key).await;
-        check(named.is_err(), CLAUSE, || {
-            format!("`finish` returned {named:?}; it must fail, since what was written is unknown")
-        });
+        it.check(
+            named.is_err(),
+            format_args!(
+                "`finish` returned {named:?}; it must fail, since what was written is unknown"
+            ),
+        );
         drop(writer);
-        is_not_found(store, &key, CLAUSE).await;
+        it.is_not_found(&key).await;
     }
 }
 
-pub(super) async fn a_dropped_writer_leaves_nothing(store: &impl Backend) {
-    const CLAUSE: &str = "writer: dropped before it is named, it leaves nothing";
-    stores(store, &key("trunc/call_1"), &"content".into(), CLAUSE).await;
-    drop(written(store, &[], CLAUSE).await);
-    drop(written(store, &[noise(100_000, 16), noise(100_000, 17)], CLAUSE).await);
-    let mut writer = written(store, &[noise(100_000, 18)], CLAUSE).await;
+pub(super) async fn a_dropped_writer_leaves_nothing(store: impl Backend) {
+    let it = Clause::new(
+        store,
+        "writer: dropped before it is named, it leaves nothing",
+    );
+    it.stores(&key("trunc/call_1"), &"content".into()).await;
+    drop(it.written(&[]).await);
+    drop(it.written(&[noise(100_000, 16), noise(100_000, 17)]).await);
+    let mut writer = it.written(&[noise(100_000, 18)]).await;
     let taken = key("trunc/call_1");
-    finish(&mut writer, &taken, PutOutcome::Taken, CLAUSE).await;
+    it.finish(&mut writer, &taken, PutOutcome::Taken).await;
     drop(writer);
     for polls in 0..4 {
-        let mut writer = written(store, &[noise(100_000, 19)], CLAUSE).await;
+        let mut writer = it.written(&[noise(100_000, 19)]).await;
         abandon(writer.write(noise(1_000_000, 20)), polls).await;
         drop(writer);
-        abandon(store.writer(), polls).await;
+        abandon(it.store.writer(), polls).await;
     }
-    let listed = listed(store, CLAUSE).await;
-    equal(
+    let listed = it.listed().await;
+    it.equal(
         listed,
         BTreeMap::from([(key("trunc/call_1"), 7)]),
-        CLAUSE,
         "listing",
     );
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 /// The content of a message, with each replaceable part separate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seen {
+    pub(super) begins_with_role: bool,
     /// Roles, results, calls and other pieces in order, without the content of slots and calls.
     pub(super) rest: String,
     pub(super) slots: Vec<Vec<Piecemeal>>,
@@ -34,11 +35,11 @@ pub(super) struct CallSeen {
 }
 
 impl Seen {
-    pub(super) fn of<F: Format>(format: &F, message: &F::Message) -> (Self, bool) {
+    pub(super) fn of<F: Format>(format: &F, message: &F::Message) -> Self {
         let mut seen = Self::default();
-        let (mut is_open, mut is_first, mut begins_with_role) = (false, true, false);
+        let (mut is_open, mut is_first) = (false, true);
         format.visit(message, &mut |piece| {
-            begins_with_role |= is_first && matches!(piece, Piece::Role(_));
+            seen.begins_with_role |= is_first && matches!(piece, Piece::Role(_));
             is_first = false;
             match piece {
                 Piece::Role(role) => {
@@ -83,15 +84,10 @@ impl Seen {
                     });
                 }
                 Piece::Content(part) => {
-                    let text = if let PartRef::Text(text) = part {
-                        Some(text.to_owned())
-                    } else {
-                        None
-                    };
-                    let json = if let PartRef::Json(json) = part {
-                        json.to_value()
-                    } else {
-                        None
+                    let (text, json) = match part {
+                        PartRef::Text(text) => (Some(text.to_owned()), None),
+                        PartRef::Json(json) => (None, json.to_value()),
+                        _ => (None, None),
                     };
                     match seen.slots.last_mut().filter(|_| is_open) {
                         Some(slot) => slot.push(Piecemeal {
@@ -106,7 +102,7 @@ impl Seen {
                 piece => seen.note(format_args!("{piece:?}")),
             }
         });
-        (seen, begins_with_role)
+        seen
     }
 
     fn note(&mut self, what: std::fmt::Arguments<'_>) {

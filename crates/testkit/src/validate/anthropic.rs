@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::rules::{Broken, InvalidMessage, content, each, invalid, require, shown, take, text};
+use super::rules::{InvalidMessage, all_answered, answer, content, each, require, shown, text};
+
+const UNANSWERED: &str = "has no result in the next turn";
 
 pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
     let mut turns = RoleTurns::default();
@@ -38,8 +40,7 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
         }
         Ok(())
     })?;
-    let unanswered = |(at, problem)| Err(invalid(at, problem));
-    turns.unanswered().map_or(Ok(()), unanswered)
+    all_answered(turns.open.first(), UNANSWERED)
 }
 
 /// Consecutive messages of one role, which are one turn.
@@ -55,12 +56,10 @@ struct RoleTurns<'m> {
 }
 
 impl<'m> RoleTurns<'m> {
-    fn begin(&mut self, at: usize, role: &'m str) -> Result<(), Broken> {
+    fn begin(&mut self, at: usize, role: &'m str) -> Result<(), InvalidMessage> {
         if at == 0 || role != self.role {
-            if role == "assistant"
-                && let Some((at, problem)) = self.unanswered()
-            {
-                return Err(Broken::at(at, problem));
+            if role == "assistant" {
+                all_answered(self.open.first(), UNANSWERED)?;
             }
             (self.role, self.has_text) = (role, false);
         }
@@ -80,8 +79,7 @@ impl<'m> RoleTurns<'m> {
             "tool_result" => {
                 let id = text(block, "tool_use_id")?;
                 let problem = "no open call of the preceding assistant turn has the id";
-                let is_it = |(open, _): &(&str, usize)| *open == id;
-                take(&mut self.open, is_it, || format!("{problem} {}", shown(id)))?;
+                answer(&mut self.open, id, || format!("{problem} {}", shown(id)))?;
                 require(
                     !self.has_text,
                     "results must come before everything else in a turn",
@@ -90,13 +88,6 @@ impl<'m> RoleTurns<'m> {
             _ => self.has_text = true,
         }
         Ok(())
-    }
-
-    /// The first call without a result: its message, and the problem.
-    fn unanswered(&self) -> Option<(usize, String)> {
-        let (id, at) = self.open.first()?;
-        let problem = format!("the call {} has no result in the next turn", shown(id));
-        Some((*at, problem))
     }
 }
 

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use super::rules::{Broken, InvalidMessage, each, invalid, require, shown, take, text};
+use super::rules::{InvalidMessage, answer, each, invalid, require, shown, text};
 
 pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
-    // The calls of the previous content, and its index.
-    let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
+    // The calls of the previous content, each with its index.
+    let mut open: Vec<(&str, usize)> = Vec::new();
     each(contents, |at, content| {
         let role = content
             .get("role")
@@ -29,25 +29,25 @@ pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
             let problem = format!(
                 "{is} function responses follow a content with {should} function calls: send one for each call"
             );
-            let at = if answers.is_empty() { asked_at } else { at };
-            return Err(Broken::at(at, problem));
+            let asked_at = open.first().map(|(_, at)| *at);
+            let at = asked_at.filter(|_| answers.is_empty()).unwrap_or(at);
+            return Err(invalid(at, problem).into());
         }
         for name in answers {
             let problem = || format!("no preceding function call has the name {}", shown(name));
-            take(&mut open, |open| *open == name, problem)?;
+            answer(&mut open, name, problem)?;
         }
         require(
             calls.is_empty() || at > 0,
             "function calls must follow a user content",
         )?;
-        (open, asked_at) = (calls, at);
+        open = calls.into_iter().map(|call| (call, at)).collect();
         Ok(())
     })?;
-    require(
-        open.is_empty(),
-        "its function calls have no responses: send one for each call",
-    )
-    .map_err(|problem| invalid(asked_at, problem))
+    open.first().map_or(Ok(()), |(_, at)| {
+        let problem = "its function calls have no responses: send one for each call";
+        Err(invalid(*at, problem))
+    })
 }
 
 fn shape<'m>(

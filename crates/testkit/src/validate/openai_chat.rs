@@ -3,42 +3,33 @@
 
 use serde_json::Value;
 
-use super::rules::{Broken, InvalidMessage, content, each, invalid, require, shown, take, text};
+use super::rules::{InvalidMessage, all_answered, answer, content, each, require, shown, text};
 
 pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
-    // The calls of the last assistant message that have no result yet, and its index.
-    let (mut open, mut asked_at): (Vec<&str>, _) = (Vec::new(), 0);
+    // The calls of the last assistant message that have no result yet, each with its index.
+    let mut open: Vec<(&str, usize)> = Vec::new();
     each(messages, |at, message| {
         let role = text(message, "role")?;
         if role == "tool" {
             let id = text(message, "tool_call_id")?;
             let problem = "no open call of the preceding assistant message has the id";
-            let is_it = |open: &&str| *open == id;
-            take(&mut open, is_it, || format!("{problem} {}", shown(id)))?;
-        } else if let Some(id) = open.first() {
-            let problem = "has no tool message directly after it";
-            let problem = format!("the call {} {problem}", shown(id));
-            return Err(Broken::at(asked_at, problem));
+            answer(&mut open, id, || format!("{problem} {}", shown(id)))?;
+        } else {
+            all_answered(open.first(), "has no tool message directly after it")?;
         }
         shape(message, role)?;
         if role == "assistant" {
-            asked_at = at;
             let calls = message
                 .get("tool_calls")
                 .and_then(Value::as_array)
                 .into_iter()
                 .flatten();
-            open = calls.filter_map(|call| call.get("id")?.as_str()).collect();
+            let ids = calls.filter_map(|call| call.get("id")?.as_str());
+            open = ids.map(|id| (id, at)).collect();
         }
         Ok(())
     })?;
-    match open.first() {
-        Some(id) => Err(invalid(
-            asked_at,
-            format!("the call {} has no tool message", shown(id)),
-        )),
-        None => Ok(()),
-    }
+    all_answered(open.first(), "has no tool message")
 }
 
 fn shape(message: &Value, role: &str) -> Result<(), String> {

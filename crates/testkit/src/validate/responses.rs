@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::rules::{InvalidMessage, content, each, invalid, require, shown, take, text};
+use super::rules::{InvalidMessage, all_answered, answer, content, each, require, shown, text};
 
 pub(super) fn validate(items: &[Value]) -> Result<(), InvalidMessage> {
     // Calls without an output yet: kind, id and index.
-    let mut open: Vec<(bool, &str, usize)> = Vec::new();
+    let mut open: Vec<((bool, &str), usize)> = Vec::new();
     each(items, |at, item| {
         require(item.is_object(), "an item must be an object")?;
         let kind = if item.get("type").is_some() {
@@ -20,27 +20,20 @@ pub(super) fn validate(items: &[Value]) -> Result<(), InvalidMessage> {
             "function_call" | "custom_tool_call" => {
                 text(item, "name")?;
                 text(item, if is_custom { "input" } else { "arguments" })?;
-                open.push((is_custom, text(item, "call_id")?, at));
+                open.push(((is_custom, text(item, "call_id")?), at));
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let id = text(item, "call_id")?;
-                let is_it =
-                    |(custom, open, _): &(bool, &str, usize)| (*custom, *open) == (is_custom, id);
                 let problem = || format!("no open call before it has the id {}", shown(id));
-                take(&mut open, is_it, problem)?;
+                answer(&mut open, (is_custom, id), problem)?;
                 content(item.get("output"), "output", part)?;
             }
             _ => {}
         }
         Ok(())
     })?;
-    match open.first() {
-        Some((_, id, at)) => Err(invalid(
-            *at,
-            format!("the call {} has no output", shown(id)),
-        )),
-        None => Ok(()),
-    }
+    let first = open.first().map(|((_, id), at)| (*id, *at));
+    all_answered(first.as_ref(), "has no output")
 }
 
 fn message(item: &Value) -> Result<(), String> {

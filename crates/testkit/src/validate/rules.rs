@@ -26,12 +26,10 @@ pub(super) struct Broken {
     problem: String,
 }
 
-impl Broken {
-    pub(super) fn at(message: usize, problem: impl Into<String>) -> Self {
-        Self {
-            at: Some(message),
-            problem: problem.into(),
-        }
+impl From<InvalidMessage> for Broken {
+    fn from(InvalidMessage { message, problem }: InvalidMessage) -> Self {
+        let at = Some(message);
+        Self { at, problem }
     }
 }
 
@@ -52,14 +50,26 @@ pub(super) fn each<'m>(
     })
 }
 
-/// Takes the first of the `open` calls that `is_it` is true of; fails with `problem` if there is none.
-pub(super) fn take<T>(
-    open: &mut Vec<T>,
-    is_it: impl FnMut(&T) -> bool,
+/// Takes the first of the `open` calls that is this one; fails with `problem` if there is none. Each is
+/// open since a message.
+pub(super) fn answer<T: PartialEq + Copy>(
+    open: &mut Vec<(T, usize)>,
+    call: T,
     problem: impl FnOnce() -> String,
-) -> Result<T, String> {
-    let at = open.iter().position(is_it).ok_or_else(problem)?;
-    Ok(open.remove(at))
+) -> Result<(), String> {
+    let at = open.iter().position(|(open, _)| *open == call);
+    open.remove(at.ok_or_else(problem)?);
+    Ok(())
+}
+
+/// Refuses the message of the first call that is still open, with `problem`.
+pub(super) fn all_answered(
+    first: Option<&(&str, usize)>,
+    problem: &str,
+) -> Result<(), InvalidMessage> {
+    first.map_or(Ok(()), |(id, at)| {
+        Err(invalid(*at, format!("the call {} {problem}", shown(id))))
+    })
 }
 
 /// Returns `problem` as an error unless `holds` is true.

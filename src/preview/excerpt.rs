@@ -18,12 +18,11 @@ use std::collections::HashSet;
 
 use crate::preview::names::each_name;
 use crate::preview::plain::PlainText;
-use crate::preview::text::lines::count_feeds;
-use crate::preview::units::{Cutter, OwnedUnits, Place, Unit};
+use crate::preview::text::lines::{Length, Position};
+use crate::preview::units::{CUT, Cutter, OwnedUnit, Place, Unit, mark_of};
 use crate::preview::values::{Kind, each_value};
 
 const NAMES: &str = "names:";
-const CUT: &str = "…";
 
 /// The shown parts of a text, in text order.
 #[derive(Debug, Default)]
@@ -31,13 +30,6 @@ pub(crate) struct Excerpt<'t> {
     pub(crate) units: Vec<Unit<'t>>,
     /// Each with the number of a line that has it.
     pub(crate) names: Vec<(u64, &'t str)>,
-}
-
-/// The length of a text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Length {
-    pub(crate) bytes: u64,
-    pub(crate) feeds: u64,
 }
 
 impl Unit<'_> {
@@ -59,11 +51,10 @@ impl Unit<'_> {
 
     /// The mark before it, if no shown unit comes right before. A line that begins with its own, correct number needs none.
     pub(crate) fn mark(&self) -> String {
-        let number = self.number().map(|(number, _)| number);
-        match self.place {
-            Place { line, .. } if number == Some(line) => String::new(),
-            Place { line, byte: 0, .. } => format!("{line}|"),
-            Place { line, byte, .. } => format!("{line}+{byte}|{CUT}"),
+        let Place { line, byte, .. } = self.place;
+        match self.number() {
+            Some((number, _)) if number == line => String::new(),
+            _ => mark_of(Position { line, byte }),
         }
     }
 
@@ -112,7 +103,7 @@ impl Excerpt<'_> {
         let mut shown = 0;
         for unit in &self.units {
             let Unit { text, place } = unit;
-            shown += place.bytes + u64::from(place.ends_line && place.line <= length.feeds);
+            shown += place.bytes + u64::from(place.ends_line && place.line <= length.end.feeds());
             let number = unit.aligned_number();
             match before {
                 Some((last, own)) if unit.follows(last) => {
@@ -166,16 +157,14 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     };
     let (lines, last) = shown.rsplit_once('\n').unwrap_or(("", shown));
     let names = last.strip_prefix(NAMES).and_then(parse_names);
-    let length = Length {
-        bytes: text.len() as u64,
-        feeds: count_feeds(text.as_bytes()),
-    };
+    let length = Length::of(text);
     let (mut cutter, mut plain) = (Cutter::new(), PlainText::default());
-    let mut all = OwnedUnits::default();
-    let mut see = |unit: Unit<'_>| all.push(unit);
+    let mut all = Vec::<OwnedUnit>::new();
+    let mut see = |unit: Unit<'_>| all.push(unit.into());
     plain.push(text, &mut |piece| cutter.push(piece, &mut see));
     plain.end(&mut |piece| cutter.push(piece, &mut see));
     cutter.end(&mut see);
+    let all: Vec<Unit<'_>> = all.iter().map(OwnedUnit::unit).collect();
     let is = |lines: &str, names| {
         let excerpt = find(lines, &all).map(|units| Excerpt { units, names });
         excerpt.is_some_and(|excerpt| excerpt.render(length) == preview)
@@ -201,9 +190,9 @@ pub(crate) fn is_number(name: &str) -> bool {
 }
 
 /// The units that these lines show: for each line, the first that it may begin with, and those that follow.
-fn find<'u>(lines: &str, all: &'u OwnedUnits) -> Option<Vec<Unit<'u>>> {
+fn find<'u>(lines: &str, all: &[Unit<'u>]) -> Option<Vec<Unit<'u>>> {
     let mut found: Vec<Unit<'_>> = Vec::new();
-    let mut units = all.iter().peekable();
+    let mut units = all.iter().copied().peekable();
     for line in lines.split('\n').filter(|_| !lines.is_empty()) {
         let mut rest = loop {
             let unit = units.next()?;
@@ -227,7 +216,7 @@ fn find<'u>(lines: &str, all: &'u OwnedUnits) -> Option<Vec<Unit<'u>>> {
 }
 
 /// Returns true if each of these names is in its line.
-fn are_in(all: &OwnedUnits, names: &[(u64, &str)]) -> bool {
+fn are_in(all: &[Unit<'_>], names: &[(u64, &str)]) -> bool {
     let lines: HashSet<u64> = names.iter().map(|(line, _)| *line).collect();
     let mut found = HashSet::new();
     let listed = all.iter().filter(|unit| lines.contains(&unit.place.line));

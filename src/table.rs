@@ -195,7 +195,7 @@ impl TableForm {
                 reader.read_record(&mut cells).ok()?;
                 cells.iter().map(str::to_owned).collect()
             }
-            Self::Drawn => drawn_names(text)?.0,
+            Self::Drawn => drawn_names(text)?,
             Self::Aligned => aligned_names(text)?,
         };
         let distinct: HashSet<&String> = names.iter().collect();
@@ -213,18 +213,20 @@ impl TableForm {
         if let Self::Separated(by) = self {
             return each_separated(text, by, columns, row);
         }
-        let (mut at, mut is_below, mut has_rows) = (0, false, false);
-        let (first, gutters) = match self {
-            Self::Aligned => (0, gutters(text)),
-            _ => (drawn_names(text).map_or(0, |(_, line)| line), Vec::new()),
+        let gutters = match self {
+            Self::Aligned => gutters(text),
+            _ => Vec::new(),
         };
-        for (line, number) in text.split_inclusive('\n').zip(0..) {
+        let (mut at, mut is_named, mut is_below, mut has_rows) = (0, false, false, false);
+        for (line, number) in text.split_inclusive('\n').zip(1..) {
             let begins = at;
             at += line.len();
-            if number <= first {
+            let line = line.trim_end_matches(['\n', '\r']);
+            // A border may be above the names.
+            if !is_named {
+                is_named = !is_border(line);
                 continue;
             }
-            let line = line.trim_end_matches(['\n', '\r']);
             let cells = match self {
                 // Totals stand below a second rule.
                 Self::Aligned
@@ -244,7 +246,7 @@ impl TableForm {
                 return begins;
             }
             has_rows = true;
-            if !row((number as u64 + 1, cells)) {
+            if !row((number, cells)) {
                 break;
             }
         }
@@ -291,14 +293,17 @@ fn each_separated(
     }
 }
 
-/// The names of a drawn table, below or above a border, and the line that they are in, counted from 0.
-fn drawn_names(text: &str) -> Option<(Vec<String>, usize)> {
-    let mut lines = text.lines().enumerate();
-    let (_, first) = lines.next()?;
-    let below = is_border(first).then(|| lines.next());
-    let (at, names) = below.unwrap_or(Some((0, first)))?;
-    let (_, border) = lines.next()?;
-    is_border(border).then(|| (drawn_cells(names, names.len()), at))
+/// The names of a drawn table, above a border and maybe below another.
+fn drawn_names(text: &str) -> Option<Vec<String>> {
+    let mut lines = text.lines();
+    let first = lines.next()?;
+    let names = if is_border(first) {
+        lines.next()?
+    } else {
+        first
+    };
+    let cells = drawn_cells(names, names.len());
+    is_border(lines.next()?).then_some(cells)
 }
 
 fn is_border(line: &str) -> bool {

@@ -18,10 +18,10 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use crate::json::{Kind, Node, View};
 use crate::preview::failures::is_failure;
+use crate::preview::units::CUT;
 
 /// The end of the path of records in a list of lists.
 pub(super) const NESTED: &str = "[][]";
@@ -50,7 +50,6 @@ const FAILING: usize = 20;
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
 const MAX_AROUND: usize = 240;
-const CUT: &str = "…";
 /// The end of a preview that does not show all.
 pub(super) const MORE: &str = "[… more …]";
 
@@ -280,7 +279,10 @@ impl<'j> Records<'j> {
                 ranked.extend(ends.map(|(_, at)| at));
             }
         }
-        let fails = |at: &usize| self.rows[*at].cells.iter().any(|(_, value)| fails(*value));
+        let fails = |at: &usize| {
+            let mut texts = self.rows[*at].cells.iter();
+            texts.any(|(_, value)| value.as_str().is_some_and(is_failure))
+        };
         let failing: Vec<usize> = (0..all).filter(fails).take(all / FAILING + 1).collect();
         if failing.len() * FAILING <= all {
             ranked.extend(failing);
@@ -292,11 +294,6 @@ impl<'j> Records<'j> {
         ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
         ranked
     }
-}
-
-/// Returns true for a text that reports a failure.
-fn fails(value: Node<'_>) -> bool {
-    value.as_str().is_some_and(is_failure)
 }
 
 impl<'j> Row<'j> {
@@ -360,26 +357,24 @@ impl Field<'_> {
             let mut counts: Vec<_> = self.counts.iter().collect();
             counts.sort_by_key(|(.., count)| Reverse(*count));
             let counts = counts.into_iter();
-            let counts =
+            let says =
                 counts.map(|(value, _, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
-            counts.collect::<Vec<_>>().join(", ")
+            says.collect()
         } else if let Some([(least, _), (greatest, _)]) = self.ends() {
-            format!("{least}{CUT}{greatest}")
+            vec![format!("{least}{CUT}{greatest}")]
         } else if is_kind(Kind::Array) {
-            "lists".to_owned()
+            vec!["lists".to_owned()]
         } else if is_kind(Kind::Object) {
-            "objects".to_owned()
+            vec!["objects".to_owned()]
         } else {
-            self.examples()
+            vec![self.examples()]
         };
         for (count, what) in [(self.nulls, "null"), (self.missing, "none")] {
             if count > 0 {
-                let comma = if says.is_empty() { "" } else { ", " };
-                // Writing to a String can't fail.
-                let _ = write!(says, "{comma}{what} {count}");
+                says.push(format!("{what} {count}"));
             }
         }
-        says
+        says.join(", ")
     }
 }
 

@@ -407,11 +407,12 @@ fn cells_between(line: &str, gutters: &[Range<usize>]) -> Option<Vec<String>> {
     Some(cells.collect())
 }
 
-/// The places at which blocks of fields may begin.
-fn first_blocks(text: &str) -> impl Iterator<Item = usize> {
-    first_lines(text).filter(|at| {
-        let fields = text[*at..].lines().take(MIN_FIELDS).map_while(field);
-        fields.filter(|(_, value)| !value.is_empty()).count() == MIN_FIELDS
+/// The places at which blocks of fields may begin, each with the name of its first field.
+fn first_blocks(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    first_lines(text).filter_map(|at| {
+        let fields = text[at..].lines().take(MIN_FIELDS).map_while(field);
+        let fields: Vec<_> = fields.filter(|(_, value)| !value.is_empty()).collect();
+        (fields.len() == MIN_FIELDS).then(|| (at, fields[0].0))
     })
 }
 
@@ -437,36 +438,30 @@ type BlockRow = (u64, Vec<(usize, String)>);
 
 /// The place at which blocks begin, the names of their fields, and the blocks.
 fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<BlockRow>)> {
-    let first_name = |from| text[from..].lines().next().and_then(field);
     let mut counts: HashMap<&str, usize> = HashMap::new();
     // One pass for all places.
-    let start = first_blocks(text).next()?;
+    let (start, _) = first_blocks(text).next()?;
     for (name, _) in text[start..].lines().filter_map(field) {
         *counts.entry(name).or_default() += 1;
     }
-    let mut firsts = first_blocks(text).filter_map(|from| Some((from, first_name(from)?.0)));
-    let (from, first) = firsts.find(|(_, name)| counts[name] >= MIN_BLOCKS)?;
+    let (from, first) = first_blocks(text).find(|(_, name)| counts[name] >= MIN_BLOCKS)?;
     let (mut names, mut rows) = (Vec::<String>::new(), Vec::<BlockRow>::new());
     let (mut fields, mut last) = (MIN_FIELDS, None);
     let before = text[..from].lines().count() as u64;
     for (line, number) in text[from..].lines().zip(before + 1..) {
         let found = field(line).filter(|(name, _)| last.is_some() || *name == first);
-        let (name, value) = match found {
-            Some((name, _)) if name == first => {
-                if fields < MIN_FIELDS {
-                    return None;
-                }
-                rows.push((number, Vec::new()));
-                fields = 0;
-                found?
+        if line.trim().is_empty() {
+            last = None;
+            continue;
+        }
+        let (name, value) = found.unwrap_or((BELOW, line.trim()));
+        if found.is_some() && name == first {
+            if fields < MIN_FIELDS {
+                return None;
             }
-            Some(found) => found,
-            None if line.trim().is_empty() => {
-                last = None;
-                continue;
-            }
-            None => (BELOW, line.trim()),
-        };
+            rows.push((number, Vec::new()));
+            fields = 0;
+        }
         let goes_on = last.filter(|_| found.is_none() && line.starts_with([' ', '\t']));
         let column = goes_on.unwrap_or_else(|| {
             let known = names.iter().position(|known| known == name);

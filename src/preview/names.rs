@@ -18,13 +18,13 @@ pub(crate) struct NameFound<'t> {
 }
 
 /// Classes of bytes: letters, digits and `_` are of words.
-pub(crate) const WORD: u8 = 1;
+const WORD: u8 = 1;
 const JOINT: u8 = 2;
 pub(crate) const DIGIT: u8 = 4;
 pub(crate) const UPPER: u8 = 8;
 pub(crate) const LOWER: u8 = 16;
 /// A byte that makes a name distinctive on its own.
-pub(crate) const TELLING: u8 = 32;
+const TELLING: u8 = 32;
 
 /// The classes of a byte; none if it is not ASCII.
 pub(crate) fn class(byte: u8) -> u8 {

@@ -207,7 +207,7 @@ fn parts(line: &str, is_json: bool) -> Vec<Range<usize>> {
     let is_end = |sign: &Match<'_>| is_json && matches!(sign.as_str(), "\"" | r"\n");
     let ends = ENDS.find_iter(line).filter(is_end).map(|end| end.range());
     let mut start = 0;
-    ends.chain([line.len()..line.len()])
+    ends.chain(std::iter::once(line.len()..line.len()))
         .map(|end| {
             let from = std::mem::replace(&mut start, end.end);
             let part = &line[from..end.start];

@@ -62,10 +62,9 @@ impl Sketch {
         self.hold(other.whole.as_deref());
         let (all, more) = (&mut self.gathered, &other.gathered);
         all.ends.append(&more.ends);
-        let before = all.cutter.line() - 1;
-        all.lines.append(&more.lines, before);
-        all.cutter.skip_to(before + more.cutter.line());
+        all.lines.append(&more.lines, self.length.end.feeds());
         self.length = self.length.join(other.length);
+        all.cutter.skip_to(self.length.end.line);
     }
 
     /// Holds more of the whole text; `None` is more than may be held.

@@ -151,11 +151,6 @@ impl Cutter {
         self.go_on("", true, see);
     }
 
-    /// The number of the current line.
-    pub(crate) fn line(&self) -> u64 {
-        self.line
-    }
-
     /// Continues in a line after units that were seen elsewhere.
     pub(crate) fn skip_to(&mut self, line: u64) {
         (self.line, self.byte) = (line, 0);

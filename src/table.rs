@@ -195,7 +195,7 @@ impl TableForm {
                 reader.read_record(&mut cells).ok()?;
                 cells.iter().map(str::to_owned).collect()
             }
-            Self::Drawn => drawn_names(text)?.0,
+            Self::Drawn => drawn_names(text)?,
             Self::Aligned => aligned_names(text)?,
         };
         let distinct: HashSet<&String> = names.iter().collect();
@@ -213,18 +213,20 @@ impl TableForm {
         if let Self::Separated(by) = self {
             return each_separated(text, by, columns, row);
         }
-        let (mut at, mut is_below, mut has_rows) = (0, false, false);
-        let (first, gutters) = match self {
-            Self::Aligned => (0, gutters(text)),
-            _ => (drawn_names(text).map_or(0, |(_, line)| line), Vec::new()),
+        let gutters = match self {
+            Self::Aligned => gutters(text),
+            _ => Vec::new(),
         };
-        for (line, number) in text.split_inclusive('\n').zip(0..) {
+        let (mut at, mut is_named, mut is_below, mut has_rows) = (0, false, false, false);
+        for (line, number) in text.split_inclusive('\n').zip(1..) {
             let begins = at;
             at += line.len();
-            if number <= first {
+            let line = line.trim_end_matches(['\n', '\r']);
+            // A border may be above the names.
+            if !is_named {
+                is_named = !is_border(line);
                 continue;
             }
-            let line = line.trim_end_matches(['\n', '\r']);
             let cells = match self {
                 // Totals stand below a second rule.
                 Self::Aligned
@@ -244,7 +246,7 @@ impl TableForm {
                 return begins;
             }
             has_rows = true;
-            if !row((number as u64 + 1, cells)) {
+            if !row((number, cells)) {
                 break;
             }
         }
@@ -291,14 +293,17 @@ fn each_separated(
     }
 }
 
-/// The names of a drawn table, below or above a border, and the line that they are in, counted from 0.
-fn drawn_names(text: &str) -> Option<(Vec<String>, usize)> {
-    let mut lines = text.lines().enumerate();
-    let (_, first) = lines.next()?;
-    let below = is_border(first).then(|| lines.next());
-    let (at, names) = below.unwrap_or(Some((0, first)))?;
-    let (_, border) = lines.next()?;
-    is_border(border).then(|| (drawn_cells(names, names.len()), at))
+/// The names of a drawn table, above a border and maybe below another.
+fn drawn_names(text: &str) -> Option<Vec<String>> {
+    let mut lines = text.lines();
+    let first = lines.next()?;
+    let names = if is_border(first) {
+        lines.next()?
+    } else {
+        first
+    };
+    let cells = drawn_cells(names, names.len());
+    is_border(lines.next()?).then_some(cells)
 }
 
 fn is_border(line: &str) -> bool {
@@ -402,11 +407,12 @@ fn cells_between(line: &str, gutters: &[Range<usize>]) -> Option<Vec<String>> {
     Some(cells.collect())
 }
 
-/// The places at which blocks of fields may begin.
-fn first_blocks(text: &str) -> impl Iterator<Item = usize> {
-    first_lines(text).filter(|at| {
-        let fields = text[*at..].lines().take(MIN_FIELDS).map_while(field);
-        fields.filter(|(_, value)| !value.is_empty()).count() == MIN_FIELDS
+/// The places at which blocks of fields may begin, each with the name of its first field.
+fn first_blocks(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    first_lines(text).filter_map(|at| {
+        let fields = text[at..].lines().take(MIN_FIELDS).map_while(field);
+        let fields: Vec<_> = fields.filter(|(_, value)| !value.is_empty()).collect();
+        (fields.len() == MIN_FIELDS).then(|| (at, fields[0].0))
     })
 }
 
@@ -432,36 +438,30 @@ type BlockRow = (u64, Vec<(usize, String)>);
 
 /// The place at which blocks begin, the names of their fields, and the blocks.
 fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<BlockRow>)> {
-    let first_name = |from| text[from..].lines().next().and_then(field);
     let mut counts: HashMap<&str, usize> = HashMap::new();
     // One pass for all places.
-    let start = first_blocks(text).next()?;
+    let (start, _) = first_blocks(text).next()?;
     for (name, _) in text[start..].lines().filter_map(field) {
         *counts.entry(name).or_default() += 1;
     }
-    let mut firsts = first_blocks(text).filter_map(|from| Some((from, first_name(from)?.0)));
-    let (from, first) = firsts.find(|(_, name)| counts[name] >= MIN_BLOCKS)?;
+    let (from, first) = first_blocks(text).find(|(_, name)| counts[name] >= MIN_BLOCKS)?;
     let (mut names, mut rows) = (Vec::<String>::new(), Vec::<BlockRow>::new());
     let (mut fields, mut last) = (MIN_FIELDS, None);
     let before = text[..from].lines().count() as u64;
     for (line, number) in text[from..].lines().zip(before + 1..) {
         let found = field(line).filter(|(name, _)| last.is_some() || *name == first);
-        let (name, value) = match found {
-            Some((name, _)) if name == first => {
-                if fields < MIN_FIELDS {
-                    return None;
-                }
-                rows.push((number, Vec::new()));
-                fields = 0;
-                found?
+        if line.trim().is_empty() {
+            last = None;
+            continue;
+        }
+        let (name, value) = found.unwrap_or((BELOW, line.trim()));
+        if found.is_some() && name == first {
+            if fields < MIN_FIELDS {
+                return None;
             }
-            Some(found) => found,
-            None if line.trim().is_empty() => {
-                last = None;
-                continue;
-            }
-            None => (BELOW, line.trim()),
-        };
+            rows.push((number, Vec::new()));
+            fields = 0;
+        }
         let goes_on = last.filter(|_| found.is_none() && line.starts_with([' ', '\t']));
         let column = goes_on.unwrap_or_else(|| {
             let known = names.iter().position(|known| known == name);

@@ -11,19 +11,18 @@
 //! running time.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use serde::{Deserialize, Serialize};
 
 use crate::preview::cost::about_tokens;
-use crate::preview::excerpt::{
-    Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead,
-};
+use crate::preview::excerpt::{Excerpt, is_number, most_of_name, most_of_unit, most_overhead};
 use crate::preview::factors::factors;
 use crate::preview::failures::{Templates, failing, failure_worth};
-use crate::preview::found::Found;
+use crate::preview::found::{Found, Named};
 use crate::preview::heads::{heads, without_repeats};
 use crate::preview::outcomes::{ending, told, without_header};
+use crate::preview::text::lines::Length;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
@@ -182,14 +181,10 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes the heads of all groups, if that leaves most of the budget: a group that is not named seems not to be there.
     fn take_heads(&mut self) {
-        let mut heads: Vec<usize> = self.heads.iter().copied().flatten().collect();
-        heads.sort_unstable();
-        heads.dedup();
-        heads.retain(|head| self.heads[*head].is_none());
-        let bytes: usize = heads
-            .iter()
-            .map(|head| self.bytes(ChoiceItem::Line(*head)))
-            .sum();
+        let heads: BTreeSet<usize> = self.heads.iter().copied().flatten().collect();
+        let outermost = heads.into_iter().filter(|head| self.heads[*head].is_none());
+        let heads: Vec<usize> = outermost.collect();
+        let bytes: usize = heads.iter().map(|head| self.line_bytes(*head)).sum();
         if bytes <= self.left / HEADS {
             heads.into_iter().for_each(|head| self.take_line(head, 0));
         }
@@ -197,14 +192,15 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget.
     fn take_line(&mut self, unit: usize, rest: usize) {
-        if let Some(head) = self.open_heads(ChoiceItem::Line(unit)).first() {
-            let both = [*head, unit].map(|unit| self.bytes(ChoiceItem::Line(unit)));
-            if rest + both.iter().sum::<usize>() <= self.left {
+        if let Some(head) = self.open_heads(unit).first() {
+            let both = self.line_bytes(*head) + self.line_bytes(unit);
+            if rest + both <= self.left {
                 self.take_line(*head, rest);
             }
         }
-        let bytes = self.bytes(ChoiceItem::Line(unit));
-        if rest + bytes <= self.left && self.take(ChoiceItem::Line(unit)) {
+        let bytes = self.line_bytes(unit);
+        if rest + bytes <= self.left && !self.is_taken[unit] {
+            self.show(unit);
             self.left -= bytes;
         }
     }
@@ -213,18 +209,27 @@ impl<'u, 't> Chooser<'u, 't> {
         let mut heap = self.items(wanted);
         let mut too_long = 0;
         while let Some(entry) = heap.pop() {
-            let (density, Reverse(item), tokens) = entry;
+            let (density, Reverse(item)) = entry;
             if density == 0 {
                 break;
             }
-            let now = self.entry(item, f32::from_bits(tokens));
+            let now = self.entry(item);
             if now < entry && heap.peek().is_some_and(|next| now < *next) {
                 heap.push(now);
                 continue;
             }
-            let heads = self.open_heads(item);
-            let of_heads = heads.iter().map(|head| self.bytes(ChoiceItem::Line(*head)));
-            let bytes = self.bytes(item) + of_heads.sum::<usize>();
+            let (bytes, heads) = match item {
+                ChoiceItem::Line(unit) => {
+                    let heads = self.open_heads(unit);
+                    let of_heads = heads.iter().map(|head| self.line_bytes(*head));
+                    (self.line_bytes(unit) + of_heads.sum::<usize>(), heads)
+                }
+                ChoiceItem::Name(name) => {
+                    let name = &self.found.names[name];
+                    let line = self.units[name.first].place.line;
+                    (most_of_name(line, name.text), Vec::new())
+                }
+            };
             if now.0 == 0 || bytes > self.left {
                 too_long += usize::from(bytes > self.left);
                 if too_long > MAX_TOO_LONG {
@@ -232,138 +237,97 @@ impl<'u, 't> Chooser<'u, 't> {
                 }
                 continue;
             }
-            if !self.take(item) {
-                continue;
-            }
-            for head in heads {
-                self.take(ChoiceItem::Line(head));
+            match item {
+                ChoiceItem::Line(unit) if self.is_taken[unit] => continue,
+                ChoiceItem::Line(unit) => {
+                    self.show(unit);
+                    heads.into_iter().for_each(|head| self.show(head));
+                    if self.follows_taken(unit + 1) && !self.is_taken[unit + 1] {
+                        // The next line no longer needs a mark.
+                        heap.push(self.entry(ChoiceItem::Line(unit + 1)));
+                    }
+                }
+                ChoiceItem::Name(name) => {
+                    self.found.name(name);
+                    self.listed.push(name);
+                }
             }
             self.left -= bytes;
-            if let ChoiceItem::Line(unit) = item
-                && self.follows_taken(unit + 1)
-                && !self.is_taken[unit + 1]
-            {
-                // The next line no longer needs a mark.
-                heap.push(self.line_entry(unit + 1));
-            }
         }
     }
 
     /// The head of a line that is not taken yet, and the heads above it, but for those that are taken.
-    fn open_heads(&self, item: ChoiceItem) -> Vec<usize> {
-        let ChoiceItem::Line(unit) = item else {
-            return Vec::new();
-        };
+    fn open_heads(&self, unit: usize) -> Vec<usize> {
         let head = self.heads[unit].filter(|_| !self.is_taken[unit]);
         let heads = std::iter::successors(head, |head| self.heads[*head]);
         heads.filter(|head| !self.is_taken[*head]).collect()
     }
 
     fn items(&self, wanted: Preview) -> BinaryHeap<Entry> {
-        let mut heap = BinaryHeap::new();
-        if wanted != Preview::Index {
-            let open = (0..self.units.len()).filter(|unit| !self.is_taken[*unit]);
-            heap.extend(open.map(|unit| self.line_entry(unit)));
-        }
-        if wanted != Preview::Lines {
-            let names = self.found.names.iter().enumerate();
-            let names = names.filter(|(_, name)| name.is_listed() && !is_number(name.text));
-            heap.extend(
-                names.map(|(at, name)| self.entry(ChoiceItem::Name(at), about_tokens(name.text))),
-            );
-        }
-        heap
+        let lines = (0..self.units.len()).filter(|unit| !self.is_taken[*unit]);
+        let lines = lines.filter(|_| wanted != Preview::Index);
+        let names = self.found.names.iter().enumerate();
+        let names = names.filter(|(_, name)| name.is_listed() && !is_number(name.text));
+        let names = names.filter(|_| wanted != Preview::Lines);
+        let names = names.map(|(at, _)| ChoiceItem::Name(at));
+        let items = lines.map(ChoiceItem::Line).chain(names);
+        items.map(|item| self.entry(item)).collect()
     }
 
-    fn entry(&self, item: ChoiceItem, tokens: f32) -> Entry {
-        let density = self.gain(item) / (tokens + self.overhead(item));
-        (density.to_bits(), Reverse(item), tokens.to_bits())
+    /// An item with its worth per token.
+    fn entry(&self, item: ChoiceItem) -> Entry {
+        let (gain, text, overhead) = match item {
+            ChoiceItem::Line(unit) => (
+                self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit),
+                own_text(&self.units[unit]),
+                PER_LINE
+                    + if self.follows_taken(unit) {
+                        0.0
+                    } else {
+                        PER_MARK
+                    },
+            ),
+            ChoiceItem::Name(name) => (
+                self.factors[self.found.names[name].first] * self.found.gain_of_name(name),
+                self.found.names[name].text,
+                PER_ENTRY,
+            ),
+        };
+        let density = gain / (about_tokens(text) + overhead);
+        (density.to_bits(), Reverse(item))
     }
 
-    fn line_entry(&self, unit: usize) -> Entry {
-        let tokens = about_tokens(own_text(&self.units[unit]));
-        self.entry(ChoiceItem::Line(unit), tokens)
-    }
-
-    /// Takes an item. Returns false if it was already taken.
-    fn take(&mut self, item: ChoiceItem) -> bool {
-        match item {
-            ChoiceItem::Line(unit) if self.is_taken[unit] => return false,
-            ChoiceItem::Line(unit) => {
-                self.is_taken[unit] = true;
-                self.found.show(unit);
-            }
-            ChoiceItem::Name(name) => {
-                self.found.name(name);
-                self.listed.push(name);
-            }
-        }
-        true
+    /// Shows a line.
+    fn show(&mut self, unit: usize) {
+        self.is_taken[unit] = true;
+        self.found.show(unit);
     }
 
     fn excerpt(mut self) -> Excerpt<'t> {
-        // Names in shown lines need no entry, nor do parts of a longer entry for the same line.
+        // Names in shown lines need no entry.
         for name in &mut self.found.names {
             name.is_named = false;
         }
-        let taken: Vec<usize> = (0..self.units.len())
-            .filter(|unit| self.is_taken[*unit])
-            .collect();
+        let taken = (0..self.units.len()).filter(|unit| self.is_taken[*unit]);
+        let taken: Vec<usize> = taken.collect();
         for unit in &taken {
             self.found.name_all_in(*unit);
         }
         let names = self.listed.iter().map(|name| &self.found.names[*name]);
-        let mut names: Vec<(usize, &str)> = names
-            .filter(|name| !name.is_named)
-            .map(|name| (name.first, name.text))
-            .collect();
-        names.sort_unstable();
+        let mut names: Vec<&Named<'_>> = names.filter(|name| !name.is_named).collect();
+        names.sort_unstable_by_key(|name| (name.first, name.text));
+        let line = |name: &Named<'t>| (self.units[name.first].place.line, name.text);
         Excerpt {
             units: taken.into_iter().map(|unit| self.units[unit]).collect(),
-            names: names
-                .into_iter()
-                .map(|(first, name)| (self.units[first].place.line, name))
-                .collect(),
+            names: names.into_iter().map(line).collect(),
         }
     }
 
-    fn gain(&self, item: ChoiceItem) -> f32 {
-        match item {
-            ChoiceItem::Line(unit) => {
-                self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit)
-            }
-            ChoiceItem::Name(name) => {
-                self.factors[self.found.names[name].first] * self.found.gain_of_name(name)
-            }
-        }
-    }
-
-    /// Estimated tokens of an item, not counting its text.
-    fn overhead(&self, item: ChoiceItem) -> f32 {
-        match item {
-            ChoiceItem::Name(_) => PER_ENTRY,
-            ChoiceItem::Line(unit) if self.follows_taken(unit) => PER_LINE,
-            ChoiceItem::Line(_) => PER_LINE + PER_MARK,
-        }
-    }
-
-    /// Upper bound for the bytes of an item.
-    fn bytes(&self, item: ChoiceItem) -> usize {
-        match item {
-            ChoiceItem::Line(at) => {
-                let unit = &self.units[at];
-                most_of_unit(unit)
-                    + if self.follows_taken(at) {
-                        0
-                    } else {
-                        unit.mark().len()
-                    }
-            }
-            ChoiceItem::Name(name) => {
-                let name = &self.found.names[name];
-                most_of_name(self.units[name.first].place.line, name.text)
-            }
-        }
+    /// Upper bound for the bytes of a line.
+    fn line_bytes(&self, at: usize) -> usize {
+        let unit = &self.units[at];
+        let is_marked = !self.follows_taken(at);
+        most_of_unit(unit) + if is_marked { unit.mark().len() } else { 0 }
     }
 
     /// Returns true if the unit right before this one is taken.
@@ -376,6 +340,6 @@ impl<'u, 't> Chooser<'u, 't> {
     }
 }
 
-/// An item with its worth per token, and the estimated tokens of its text, in bits of numbers that are not negative and
-/// so in their order. Ties put lines before names, and earlier items first.
-type Entry = (u32, Reverse<ChoiceItem>, u32);
+/// An item with its worth per token, in bits of a number that is not negative and so in its order. Ties put lines before
+/// names, and earlier items first.
+type Entry = (u32, Reverse<ChoiceItem>);

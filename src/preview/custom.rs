@@ -47,8 +47,7 @@ impl Previewer {
     pub(crate) fn show(&self, text: &str, budget: usize) -> (String, Option<String>) {
         match self.own(text, budget) {
             Some(Ok(shown)) => (shown, None),
-            Some(Err(problem)) => (self.named.show(text, budget), Some(problem)),
-            None => (self.named.show(text, budget), None),
+            failed => (self.named.show(text, budget), failed.and_then(Result::err)),
         }
     }
 

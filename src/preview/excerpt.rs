@@ -18,12 +18,11 @@ use std::collections::HashSet;
 
 use crate::preview::names::each_name;
 use crate::preview::plain::PlainText;
-use crate::preview::text::lines::count_feeds;
-use crate::preview::units::{Cutter, OwnedUnits, Place, Unit};
+use crate::preview::text::lines::{Length, Position};
+use crate::preview::units::{CUT, Cutter, OwnedUnit, Place, Unit, mark_of};
 use crate::preview::values::{Kind, each_value};
 
 const NAMES: &str = "names:";
-const CUT: &str = "…";
 
 /// The shown parts of a text, in text order.
 #[derive(Debug, Default)]
@@ -33,14 +32,10 @@ pub(crate) struct Excerpt<'t> {
     pub(crate) names: Vec<(u64, &'t str)>,
 }
 
-/// The length of a text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Length {
-    pub(crate) bytes: u64,
-    pub(crate) feeds: u64,
-}
+/// A unit that is shown, and the aligned number that its line begins with.
+type ShownUnit<'t> = (Unit<'t>, Option<(u64, usize)>);
 
-impl Unit<'_> {
+impl<'t> Unit<'t> {
     /// Returns true if it starts right at the end of `before`, in the same line.
     fn follows(&self, before: &Self) -> bool {
         let end = before.place.byte + before.place.bytes;
@@ -59,28 +54,39 @@ impl Unit<'_> {
 
     /// The mark before it, if no shown unit comes right before. A line that begins with its own, correct number needs none.
     pub(crate) fn mark(&self) -> String {
-        let number = self.number().map(|(number, _)| number);
-        match self.place {
-            Place { line, .. } if number == Some(line) => String::new(),
-            Place { line, byte: 0, .. } => format!("{line}|"),
-            Place { line, byte, .. } => format!("{line}+{byte}|{CUT}"),
+        let Place { line, byte, .. } = self.place;
+        match self.number() {
+            Some((number, _)) if number == line => String::new(),
+            _ => mark_of(Position { line, byte }),
         }
     }
 
-    /// Length of the beginning of `line` that shows this unit after `last`, if it may.
-    fn begins(&self, line: &str, last: Option<&Self>) -> Option<usize> {
-        let is_next = last.is_some_and(|last| self.is_next_line(last));
-        let verbatim = is_next.then(|| (String::new(), 0));
-        let aligned = self.aligned_number().filter(|_| is_next);
-        let counted_on = aligned.map(|(_, length)| (String::new(), length));
-        let next = verbatim.into_iter().chain(counted_on);
-        let mut forms = next.chain([(self.mark(), 0)]);
-        forms.find_map(|(mark, from)| {
-            let text = &self.text[from..];
-            let shown = line.strip_prefix(&mark)?;
-            let fits = shown.starts_with(text) && !(self.place.ends_line && shown != text);
-            fits.then_some(mark.len() + text.len())
-        })
+    /// The unit as it is shown after `last`, with the end of that one's line.
+    fn shown_after(self, last: Option<ShownUnit<'_>>) -> (String, ShownUnit<'t>) {
+        let number = self.aligned_number();
+        match last {
+            Some((last, own)) if self.follows(&last) => (self.text.to_owned(), (self, own)),
+            Some((last, own)) if self.is_next_line(&last) => {
+                // The number is left out if it continues the numbering of the line before.
+                let next = own.map(|(own, length)| (own + 1, length));
+                let left_out = number.filter(|_| number == next);
+                let from = left_out.map_or(0, |(_, length)| length);
+                (format!("\n{}", &self.text[from..]), (self, number))
+            }
+            _ => {
+                let text = format!("{}{}{}", end(last), self.mark(), self.text);
+                (text, (self, number))
+            }
+        }
+    }
+}
+
+/// The end of a shown line.
+fn end(last: Option<ShownUnit<'_>>) -> &'static str {
+    match last {
+        None => "",
+        Some((last, _)) if last.place.ends_line => "\n",
+        Some(_) => "…\n",
     }
 }
 
@@ -106,32 +112,16 @@ fn mark(bytes: u64) -> String {
 
 impl Excerpt<'_> {
     pub(crate) fn render(&self, length: Length) -> String {
-        let end = |last: &Unit<'_>| if last.place.ends_line { "\n" } else { "…\n" };
         let mut out = String::new();
-        let mut before: Option<(&Unit<'_>, Option<(u64, usize)>)> = None;
-        let mut shown = 0;
+        let (mut last, mut shown) = (None, 0);
         for unit in &self.units {
-            let Unit { text, place } = unit;
-            shown += place.bytes + u64::from(place.ends_line && place.line <= length.feeds);
-            let number = unit.aligned_number();
-            match before {
-                Some((last, own)) if unit.follows(last) => {
-                    out.push_str(text);
-                    before = Some((unit, own));
-                    continue;
-                }
-                Some((last, own)) if unit.is_next_line(last) => {
-                    out.push('\n');
-                    out.push_str(&text[counted_on(own, number)..]);
-                }
-                _ => {
-                    let end = before.map(|(last, _)| end(last)).unwrap_or_default();
-                    out += &format!("{end}{}{text}", unit.mark());
-                }
-            }
-            before = Some((unit, number));
+            let place = unit.place;
+            shown += place.bytes + u64::from(place.ends_line && place.line <= length.end.feeds());
+            let (text, this) = unit.shown_after(last);
+            out.push_str(&text);
+            last = Some(this);
         }
-        out += before.map(|(last, _)| end(last)).unwrap_or_default();
+        out.push_str(end(last));
         if !self.names.is_empty() {
             out.push_str(NAMES);
             let mut at = None;
@@ -150,15 +140,6 @@ impl Excerpt<'_> {
     }
 }
 
-/// Length in bytes of a line's aligned number, if it continues the numbering of the shown line
-/// before it; otherwise 0.
-fn counted_on(before: Option<(u64, usize)>, number: Option<(u64, usize)>) -> usize {
-    let next = before.map(|(before, length)| (before + 1, length));
-    number
-        .filter(|_| number == next)
-        .map_or(0, |(_, length)| length)
-}
-
 /// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
@@ -166,19 +147,17 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     };
     let (lines, last) = shown.rsplit_once('\n').unwrap_or(("", shown));
     let names = last.strip_prefix(NAMES).and_then(parse_names);
-    let length = Length {
-        bytes: text.len() as u64,
-        feeds: count_feeds(text.as_bytes()),
-    };
+    let length = Length::of(text);
     let (mut cutter, mut plain) = (Cutter::new(), PlainText::default());
-    let mut all = OwnedUnits::default();
-    let mut see = |unit: Unit<'_>| all.push(unit);
+    let mut all = Vec::<OwnedUnit>::new();
+    let mut see = |unit: Unit<'_>| all.push(unit.into());
     plain.push(text, &mut |piece| cutter.push(piece, &mut see));
     plain.end(&mut |piece| cutter.push(piece, &mut see));
     cutter.end(&mut see);
+    let all: Vec<Unit<'_>> = all.iter().map(OwnedUnit::unit).collect();
     let is = |lines: &str, names| {
-        let excerpt = find(lines, &all).map(|units| Excerpt { units, names });
-        excerpt.is_some_and(|excerpt| excerpt.render(length) == preview)
+        let units = find(lines, &all);
+        Excerpt { units, names }.render(length) == preview
     };
     // A line that looks like names may be part of the text.
     names.is_some_and(|names| are_in(&all, &names) && is(lines, names)) || is(shown, Vec::new())
@@ -200,34 +179,23 @@ pub(crate) fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The units that these lines show: for each line, the first that it may begin with, and those that follow.
-fn find<'u>(lines: &str, all: &'u OwnedUnits) -> Option<Vec<Unit<'u>>> {
-    let mut found: Vec<Unit<'_>> = Vec::new();
-    let mut units = all.iter().peekable();
-    for line in lines.split('\n').filter(|_| !lines.is_empty()) {
-        let mut rest = loop {
-            let unit = units.next()?;
-            if let Some(length) = unit.begins(line, found.last()) {
-                found.push(unit);
-                break &line[length..];
-            }
-        };
-        while let Some(last) = found.last()
-            && let Some(unit) = units.next_if(|unit| {
-                unit.follows(last)
-                    && rest.starts_with(unit.text)
-                    && !(unit.place.ends_line && rest != unit.text)
-            })
+/// The units that these lines show: the first ones that they may begin with, and those that may follow.
+fn find<'u>(mut lines: &str, all: &[Unit<'u>]) -> Vec<Unit<'u>> {
+    let (mut found, mut last) = (Vec::new(), None);
+    for unit in all {
+        let (text, this) = unit.shown_after(last);
+        if let Some(rest) = lines.strip_prefix(&text)
+            && (!unit.place.ends_line || rest.is_empty() || rest.starts_with('\n'))
         {
-            rest = &rest[unit.text.len()..];
-            found.push(unit);
+            found.push(*unit);
+            (lines, last) = (rest, Some(this));
         }
     }
-    Some(found)
+    found
 }
 
 /// Returns true if each of these names is in its line.
-fn are_in(all: &OwnedUnits, names: &[(u64, &str)]) -> bool {
+fn are_in(all: &[Unit<'_>], names: &[(u64, &str)]) -> bool {
     let lines: HashSet<u64> = names.iter().map(|(line, _)| *line).collect();
     let mut found = HashSet::new();
     let listed = all.iter().filter(|unit| lines.contains(&unit.place.line));

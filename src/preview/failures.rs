@@ -5,7 +5,7 @@
 //! in a text of many lines of a few templates, those of a template of their own.
 
 use std::collections::hash_map::Entry;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
@@ -14,7 +14,7 @@ use regex::Regex;
 pub(crate) use crate::preview::failure_words::is_failure;
 use crate::preview::failure_words::{is_fatal, without_digits};
 use crate::preview::pattern::pattern;
-use crate::preview::units::{Place, Unit, is_excerpt_of_file, own_text};
+use crate::preview::units::{OwnedUnit, Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
 const FAILURE: f32 = 10.0;
@@ -124,14 +124,11 @@ const STATUS: [&str; 6] = ["status", "code", "exit", "exited", "rc", "returned"]
 /// alone. Names that vary leave too many of these to tell anything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
-    /// Number of lines of each of both kinds, for the first [`MAX_TEMPLATES`] of either. In one map, since a result may
-    /// have hundreds of texts: the lowest bit tells the kind.
-    counts: HashMap<u64, u64>,
-    /// Number of templates of each kind.
-    known: [usize; 2],
+    /// Number of lines of each of both kinds, for the first [`MAX_TEMPLATES`] of either.
+    counts: [HashMap<u64, u64>; 2],
     lines: u64,
     /// The first [`ODD`] lines of each, with the templates of both kinds.
-    few: Vec<([u64; 2], Box<str>, Place)>,
+    few: Vec<([u64; 2], OwnedUnit)>,
 }
 
 impl Templates {
@@ -144,16 +141,16 @@ impl Templates {
         }
         for line in lines {
             self.lines += 1;
-            let templates = [template(line) & !1, template_of_letters(line) | 1];
+            let templates = [template(line), template_of_letters(line)];
             let mut is_few = false;
-            for template in templates {
-                if let Some(count) = self.count_of(template) {
+            for (counts, template) in self.counts.iter_mut().zip(templates) {
+                if let Some(count) = count_of(counts, template) {
                     *count += 1;
                     is_few |= *count <= ODD;
                 }
             }
             if is_few {
-                self.few.push((templates, unit.text.into(), unit.place));
+                self.few.push((templates, unit.into()));
             }
         }
     }
@@ -161,35 +158,23 @@ impl Templates {
     /// Appends those of another text, which comes after `lines` lines.
     pub(crate) fn append(&mut self, other: &Self, lines: u64) {
         self.lines += other.lines;
-        for (templates, text, place) in &other.few {
+        for (templates, unit) in &other.few {
             // In the order of the text, which tells those that are counted.
             let mut is_few = false;
-            for template in *templates {
-                is_few |= self.count_of(template).is_some_and(|count| *count < ODD);
+            for (counts, template) in self.counts.iter_mut().zip(*templates) {
+                is_few |= count_of(counts, template).is_some_and(|count| *count < ODD);
             }
             if is_few {
-                let place = *place;
-                let moved = Unit { text, place }.moved(lines).place;
-                self.few.push((*templates, text.clone(), moved));
+                let moved = unit.unit().moved(lines);
+                self.few.push((*templates, moved.into()));
             }
         }
-        for (template, count) in &other.counts {
-            if let Some(all) = self.counts.get_mut(template) {
-                *all += count;
+        for (counts, others) in self.counts.iter_mut().zip(&other.counts) {
+            for (template, count) in others {
+                if let Some(all) = counts.get_mut(template) {
+                    *all += count;
+                }
             }
-        }
-    }
-
-    /// The number of lines of a template, if it is one of those that are counted.
-    fn count_of(&mut self, template: u64) -> Option<&mut u64> {
-        let known = &mut self.known[usize::from(template & 1 == 1)];
-        match self.counts.entry(template) {
-            Entry::Vacant(_) if *known >= MAX_TEMPLATES => None,
-            Entry::Vacant(new) => {
-                *known += 1;
-                Some(new.insert(0))
-            }
-            Entry::Occupied(known) => Some(known.into_mut()),
         }
     }
 
@@ -199,13 +184,9 @@ impl Templates {
     }
 
     /// The number of lines up to which a template of a kind is odd, in a text that is repetitive.
-    fn most_odd(&self, kind: u64) -> Option<u64> {
+    fn most_odd(&self, kind: usize) -> Option<u64> {
         let are_most = |many: u64| {
-            let counts = self.counts.iter();
-            let of_kind = counts.filter(|(template, _)| *template & 1 == kind);
-            let common = of_kind
-                .map(|(_, count)| *count)
-                .filter(|count| *count >= many);
+            let common = self.counts[kind].values().filter(|count| **count >= many);
             (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
         };
         let rare = Some(self.lines / RARE).filter(|rare| are_most(rare + 1));
@@ -216,22 +197,33 @@ impl Templates {
     /// The lines of odd templates in a text that is repetitive, each with the number of lines of its template.
     pub(crate) fn odd(&self) -> impl Iterator<Item = (Unit<'_>, u64)> {
         let most = [0, 1].map(|kind| self.most_odd(kind).unwrap_or(0));
-        self.few.iter().filter_map(move |(templates, text, place)| {
-            let counts = templates.iter().zip(most);
-            let odd = counts.filter_map(|(template, most)| {
-                self.counts.get(template).filter(|count| **count <= most)
+        self.few.iter().filter_map(move |(templates, unit)| {
+            let counts = self.counts.iter().zip(templates).zip(most);
+            let odd = counts.filter_map(|((counts, template), most)| {
+                counts.get(template).filter(|count| **count <= most)
             });
-            let (count, line, place) = (*odd.min()?, text.trim(), *place);
+            let (count, unit) = (*odd.min()?, unit.unit());
+            let line = unit.text.trim();
             let is_odd = line.len() >= MIN_ODD || !line.ends_with(':');
-            is_odd.then_some((Unit { text, place }, count))
+            is_odd.then_some((unit, count))
         })
     }
 }
 
+/// The number of lines of a template, if it is one of those that are counted.
+fn count_of(counts: &mut HashMap<u64, u64>, template: u64) -> Option<&mut u64> {
+    let is_full = counts.len() >= MAX_TEMPLATES;
+    match counts.entry(template) {
+        Entry::Vacant(_) if is_full => None,
+        entry => Some(entry.or_insert(0)),
+    }
+}
+
+/// The same in every run, so that a preview is.
+const HASHER: FixedState = FixedState::with_seed(0);
+
 /// Hash of the template of a line.
 pub(crate) fn template(line: &str) -> u64 {
-    /// The same in every run, so that a preview is.
-    const HASHER: FixedState = FixedState::with_seed(0);
     let mut hash = 0;
     for word in line.split_ascii_whitespace() {
         let is_fixed = !word
@@ -244,10 +236,8 @@ pub(crate) fn template(line: &str) -> u64 {
 
 /// Hash of a line without its digits, but for the first of a status: `exited 1` is not `exited 0`.
 fn template_of_letters(line: &str) -> u64 {
-    /// The numbers of the hash FNV-1a, which takes single bytes.
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0100_0000_01b3;
-    let (mut hash, mut start, mut is_status) = (BASIS, 0, false);
+    let mut letters = HASHER.build_hasher();
+    let (mut start, mut is_status) = (0, false);
     for (at, byte) in line.bytes().enumerate() {
         let begins = at == start;
         if matches!(byte, b' ' | b'\t' | b'=' | b':' | b'"' | b',') {
@@ -258,10 +248,10 @@ fn template_of_letters(line: &str) -> u64 {
             is_status = is_before_status(word);
         }
         if !byte.is_ascii_digit() || begins && is_status {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+            letters.write_u8(byte);
         }
     }
-    hash
+    letters.finish()
 }
 
 fn is_before_status(word: &str) -> bool {

@@ -2,8 +2,8 @@
 
 use crate::preview::failures::may_be_failure;
 use crate::preview::plain::Piece;
-use crate::preview::text::lines::{Position, count_feeds, number};
-use crate::preview::units::{Place, Unit};
+use crate::preview::text::lines::{Length, Position, count_feeds};
+use crate::preview::units::{CUT, Place, Unit, mark_of};
 
 /// A line boundary is near if it is in the `1/NEAR` of a piece next to the cut.
 const NEAR: usize = 4;
@@ -25,8 +25,7 @@ pub(crate) struct HeadTailSketch {
     head: String,
     /// The whole text, or at least its last `budget` bytes and the character before them.
     tail: String,
-    bytes: u64,
-    end: Position,
+    length: Length,
 }
 
 impl HeadTailSketch {
@@ -36,28 +35,25 @@ impl HeadTailSketch {
             budget,
             head: String::new(),
             tail: String::new(),
-            bytes: 0,
-            end: Position::START,
+            length: Length::of(""),
         }
     }
 
     /// Appends `piece`.
     pub(crate) fn push(&mut self, piece: Piece<'_>) {
-        let text = piece.text;
-        let end = Position::START.after(text.as_bytes());
-        self.add(text, text, text.len() as u64, end);
+        self.add(piece.text, piece.text, Length::of(piece.text));
     }
 
     /// Appends the text of `other`, a sketch made for the same budget.
     pub(crate) fn append(&mut self, other: &Self) {
-        self.add(&other.head, &other.tail, other.bytes, other.end);
+        self.add(&other.head, &other.tail, other.length);
     }
 
-    fn add(&mut self, head: &str, tail: &str, bytes: u64, end: Position) {
+    fn add(&mut self, head: &str, tail: &str, length: Length) {
         let missing = self.budget.saturating_sub(self.head.len());
         self.head += &head[..head.ceil_char_boundary(missing)];
         let keep = self.budget.saturating_add(char::MAX_LEN_UTF8);
-        if tail.len() >= keep || (tail.len() as u64) < bytes {
+        if tail.len() >= keep || (tail.len() as u64) < length.bytes {
             self.tail.clear();
         }
         let from = tail.len().saturating_sub(keep);
@@ -66,8 +62,7 @@ impl HeadTailSketch {
         if self.tail.len() > keep.saturating_mul(2).saturating_add(MIN_TAIL) {
             self.trim(keep);
         }
-        self.bytes += bytes;
-        self.end = self.end.join(end);
+        self.length = self.length.join(length);
     }
 
     fn trim(&mut self, keep: usize) {
@@ -84,7 +79,7 @@ impl HeadTailSketch {
 
     /// Length of the text so far in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.length.bytes
     }
 
     /// Returns a preview of at most `budget` bytes: the beginning, in up to half of them, the lines that
@@ -94,11 +89,14 @@ impl HeadTailSketch {
         budget: usize,
         failing: impl Iterator<Item = Unit<'f>>,
     ) -> String {
-        if self.bytes <= budget as u64 {
+        let Length { bytes, end } = self.length;
+        if bytes <= budget as u64 {
             return self.head.clone();
         }
         let head = head(&self.head, budget / 2);
-        let left = budget.saturating_sub(head.len() + marks(self.bytes, self.end.lines()));
+        let lines = end.lines();
+        let longest_mark = format!("\n[… {bytes} B, L{lines}-{lines} …]\n");
+        let left = budget.saturating_sub(head.len() + longest_mark.len());
         if left == 0 {
             return String::new();
         }
@@ -114,10 +112,10 @@ impl HeadTailSketch {
         let before = &self.tail[..self.tail.len() - tail.len()];
         let shown = count_feeds(head.as_bytes()) + count_feeds(tail.as_bytes());
         let gap = Gap {
-            bytes: self.bytes - (head.len() + tail.len()) as u64,
-            feeds: self.end.feeds() - shown,
+            bytes: bytes - (head.len() + tail.len()) as u64,
+            feeds: end.feeds() - shown,
             ends_a_line: before.ends_with('\n'),
-            is_one_line: self.end.feeds() == 0,
+            is_one_line: end.feeds() == 0,
         };
         let last = gap.last(first);
         between.retain(|(place, _)| place.line <= last);
@@ -143,10 +141,8 @@ fn between<'f>(
         let is_piece = byte > 0;
         let told = unit.lines().find(|line| is_piece && may_be_failure(line));
         let text = told.unwrap_or(unit.text);
-        let mark = match byte + unit.text.find(text).unwrap_or(0) as u64 {
-            0 => format!("{line}|"),
-            byte => format!("{line}+{byte}|{CUT}"),
-        };
+        let byte = byte + unit.text.find(text).unwrap_or(0) as u64;
+        let mark = mark_of(Position { line, byte });
         let room = left.checked_sub(mark.len() + "\n".len());
         let Some(room) = room.filter(|room| *room >= text.len().min(MIN_CUT)) else {
             break;
@@ -176,13 +172,6 @@ pub(crate) fn without_middle(line: &str, begin: usize, end: usize) -> String {
     let begins = &line[..line.floor_char_boundary(begin)];
     let ends = &line[line.ceil_char_boundary(line.len() - end)..];
     format!("{begins}{CUT}{ends}")
-}
-
-/// Upper bound in bytes for the mark in a text of `bytes` bytes and `lines` lines, with the line
-/// feeds around it.
-fn marks(bytes: u64, lines: u64) -> usize {
-    let digits = lines.to_string().len();
-    mark(bytes, lines, lines, false).len() + "-".len() + digits + " …]".len() + 2 * "\n".len()
 }
 
 /// Returns true if `preview` is the head and the tail of `text`, which is plain, and lines between
@@ -225,18 +214,15 @@ fn are_lines(lines: &str, text: &str) -> bool {
         let Some((place, shown)) = shown.split_once('|') else {
             return false;
         };
-        let (line, byte) = match place.split_once('+') {
-            Some((line, byte)) => (line, number(byte)),
-            None => (place, None),
-        };
-        let Some(wanted) = number(line) else {
+        let Some(place) = Position::parse(place) else {
             return false;
         };
+        let wanted = place.line;
         while all.next_if(|(_, at)| *at < wanted).is_some() {}
         let Some(line) = all.peek().filter(|(_, at)| *at == wanted) else {
             return false;
         };
-        if byte.is_some() {
+        if place.byte > 0 {
             let piece = shown.strip_prefix(CUT);
             let piece = piece.map(|piece| piece.strip_suffix(CUT).unwrap_or(piece));
             return piece.is_some_and(|piece| line.0.contains(piece));
@@ -301,27 +287,25 @@ impl Gap {
         let first = count_feeds(head.as_bytes()) + 1;
         let ends = head.is_empty() || head.ends_with('\n');
         let feed = if ends { "" } else { "\n" };
-        let mark = mark(self.bytes, first, self.last(first), self.is_one_line);
-        if lines.is_empty() {
-            format!("{head}{feed}{mark} …]\n{tail}")
+        let last = self.last(first);
+        let place = if self.is_one_line {
+            String::new()
+        } else if first == last {
+            format!(", L{first}")
         } else {
-            format!("{head}{feed}{mark}:\n{lines}{LINES_END}{tail}")
+            format!(", L{first}-{last}")
+        };
+        let mark = format!("{head}{feed}[… {} B{place}", self.bytes);
+        if lines.is_empty() {
+            format!("{mark} …]\n{tail}")
+        } else {
+            format!("{mark}:\n{lines}{LINES_END}{tail}")
         }
     }
 }
 
-/// The end of the lines in a mark, and the sign for what is left out of one.
+/// The end of the lines in a mark.
 const LINES_END: &str = "…]\n";
-const CUT: &str = "…";
-
-/// The beginning of a mark for the part left out, the same in every language.
-fn mark(bytes: u64, first: u64, last: u64, is_one_line: bool) -> String {
-    match () {
-        () if is_one_line => format!("[… {bytes} B"),
-        () if first == last => format!("[… {bytes} B, L{first}"),
-        () => format!("[… {bytes} B, L{first}-{last}"),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -329,14 +313,9 @@ mod tests {
 
     use super::*;
 
-    fn piece(text: &str) -> Piece<'_> {
-        let bytes = text.len() as u64;
-        Piece { text, bytes }
-    }
-
     fn sketch(text: &str, budget: usize) -> HeadTailSketch {
         let mut sketch = HeadTailSketch::new(budget);
-        sketch.push(piece(text));
+        sketch.push(Piece::plain(text));
         sketch
     }
 
@@ -396,7 +375,7 @@ mod tests {
             cuts.sort_unstable();
             let (mut sketch, mut joined, mut from) = (HeadTailSketch::new(budget), HeadTailSketch::new(budget), 0);
             for cut in cuts.into_iter().chain([text.len()]) {
-                sketch.push(piece(&text[from..cut]));
+                sketch.push(Piece::plain(&text[from..cut]));
                 joined.append(&self::sketch(&text[from..cut], budget));
                 from = cut;
                 for share in [budget, budget / 2, budget / 3] {

@@ -6,13 +6,14 @@ use std::hash::BuildHasher;
 use foldhash::fast::{FixedState, RandomState};
 
 use crate::preview::choice::{Preview, choose};
-use crate::preview::excerpt::{Excerpt, Length};
+use crate::preview::excerpt::Excerpt;
 use crate::preview::failures::{Templates, failing, may_be_failure};
 use crate::preview::found::worth;
 use crate::preview::head_tail::HeadTailSketch;
 use crate::preview::names::each_name;
 use crate::preview::outcomes::{is_ruler, told};
-use crate::preview::units::{OwnedUnits, Unit};
+use crate::preview::text::lines::Length;
+use crate::preview::units::{OwnedUnit, Unit};
 
 /// Maximum number of bytes, and of lines, that are kept. A longer text keeps those
 /// at both ends, and from the rest those with many new names.
@@ -34,9 +35,10 @@ const SURE: u64 = 10;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptLines {
     wanted: Preview,
-    units: OwnedUnits,
-    /// Worth of the names of each that no earlier line has.
-    news: Vec<f32>,
+    /// Each with the worth of its names that no earlier line has.
+    units: Vec<(OwnedUnit, f32)>,
+    /// Number of bytes of their texts.
+    bytes: usize,
     /// Hashes of the names so far.
     seen: HashSet<u64, RandomState>,
     templates: Templates,
@@ -79,9 +81,9 @@ impl KeptLines {
         if !may_fail && (self.wanted == Preview::HeadTail || is_ruler(unit.text)) {
             return;
         }
-        self.units.push(unit);
-        self.news.push(news);
-        if self.units.bytes() > MAX_KEPT || self.units.len() > MAX_UNITS {
+        self.bytes += unit.text.len();
+        self.units.push((unit.into(), news));
+        if self.bytes > MAX_KEPT || self.units.len() > MAX_UNITS {
             self.prune();
         }
     }
@@ -98,7 +100,8 @@ impl KeptLines {
     /// choose from, shows head and tail.
     pub(crate) fn show(&self, ends: &HeadTailSketch, length: Length, budget: usize) -> String {
         let all = self.all();
-        let is_chosen = ends.bytes() > budget as u64
+        let is_long = ends.bytes() > budget as u64;
+        let is_chosen = is_long
             && self.wanted != Preview::HeadTail
             && (self.named >= length.bytes / SURE || self.templates.is_repetitive());
         if is_chosen {
@@ -107,12 +110,12 @@ impl KeptLines {
                 return chosen.render(length);
             }
         }
-        let is_little = ends.bytes() > budget as u64 && self.units.bytes() < budget;
+        // Most of it may be blank lines.
+        let is_little = is_long && self.bytes < budget && !all.is_empty();
         if is_little && matches!(self.wanted, Preview::Lines | Preview::Mixed) {
-            // Most of it are blank lines.
             let (units, names) = (all.clone(), Vec::new());
             let shown = Excerpt { units, names }.render(length);
-            if shown.len() <= budget && !all.is_empty() {
+            if shown.len() <= budget {
                 return shown;
             }
         }
@@ -123,7 +126,8 @@ impl KeptLines {
     /// The kept units and the odd lines, in text order.
     fn all(&self) -> Vec<Unit<'_>> {
         let odd = self.templates.odd().map(|(unit, _)| unit);
-        let mut all: Vec<Unit<'_>> = self.units.iter().chain(odd).collect();
+        let kept = self.units.iter().map(|(unit, _)| unit.unit());
+        let mut all: Vec<Unit<'_>> = kept.chain(odd).collect();
         // Mostly in order.
         all.sort_by_key(|unit| unit.place);
         all.dedup_by_key(|unit| unit.place);
@@ -132,11 +136,11 @@ impl KeptLines {
 
     /// Drops about half: keeps both ends and the units with the most news per byte.
     fn prune(&mut self) {
-        let (count, bytes) = (self.units.len(), self.units.bytes());
+        let (count, bytes) = (self.units.len(), self.bytes);
         let (ends, mut end) = (count / 8, 0);
         let mut middle: Vec<(f32, usize, usize)> = Vec::new();
-        for (at, (unit, news)) in self.units.iter().zip(&self.news).enumerate() {
-            let length = unit.text.len();
+        for (at, (unit, news)) in self.units.iter().enumerate() {
+            let length = unit.unit().text.len();
             end += length;
             let is_end = end <= END && at < ends || end + END > bytes && at >= count - ends;
             if !is_end {
@@ -153,11 +157,9 @@ impl KeptLines {
             bytes += length;
             keeps[at] = bytes <= MAX_KEPT / 4 && nth < MAX_UNITS / 4;
         }
-        let (units, news) = (std::mem::take(&mut self.units), &mut self.news);
-        for (unit, _) in units.iter().zip(&keeps).filter(|(_, keeps)| **keeps) {
-            self.units.push(unit);
-        }
         let mut keeps = keeps.into_iter();
-        news.retain(|_| keeps.next().unwrap_or(true));
+        self.units.retain(|_| keeps.next().unwrap_or(true));
+        let lengths = self.units.iter().map(|(unit, _)| unit.unit().text.len());
+        self.bytes = lengths.sum();
     }
 }

@@ -88,8 +88,8 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     let rare = kinds.len().saturating_sub(FREQUENT);
     kinds.rotate_left(rare);
     kinds.sort_by_key(|kind| !kind.fails);
-    let shown = |at: usize, kind: Option<&LinesAlike>| {
-        let alike = match kind.map_or(&[][..], |kind| &kind.lines) {
+    let shown = |at: usize, alike: &[usize]| {
+        let alike = match alike {
             all @ [_, .., last] => format!("…{} ×{}", last + 1, all.len()),
             _ => String::new(),
         };
@@ -99,16 +99,16 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
         };
         format!("{}{alike}|{line}\n", at + 1)
     };
-    let first = kinds.iter().map(|kind| (kind.lines[0], Some(kind)));
+    let first = kinds.iter().map(|kind| (kind.lines[0], &kind.lines[..]));
     let few = kinds.iter().filter(|kind| kind.lines.len() <= FEW);
     let further = few.flat_map(|kind| &kind.lines[1..]).copied();
     let last = kinds.iter().map(|kind| kind.lines[kind.lines.len() - 1]);
     let end = Some(lines.len() - 1).filter(|at| !lines[*at].trim().is_empty());
-    let others = further.chain(last).map(|at| (at, None));
-    let end = end.into_iter().map(|at| (at, None));
+    let others = further.chain(last).map(|at| (at, &[][..]));
+    let end = end.into_iter().map(|at| (at, &[][..]));
     let mut taken = BTreeMap::new();
-    for (at, kind) in end.chain(first).chain(others) {
-        let line = shown(at, kind);
+    for (at, alike) in end.chain(first).chain(others) {
+        let line = shown(at, alike);
         if !taken.contains_key(&at) && line.len() <= left {
             left -= line.len();
             taken.insert(at, line);

@@ -12,7 +12,7 @@
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashMapExt};
@@ -54,12 +54,10 @@ static MATCH: LazyLock<Regex> =
 static AROUND: LazyLock<Regex> = LazyLock::new(|| pattern(r"-[0-9]+-"));
 
 /// The matches in one file.
-#[derive(Default)]
 struct FileMatches<'t> {
     path: &'t str,
     matches: usize,
     lines: Vec<FoundLine<'t>>,
-    is_shown: bool,
 }
 
 /// A line that matches, or one around it.
@@ -67,7 +65,6 @@ struct FoundLine<'t> {
     /// Its number and its text, without the path.
     text: &'t str,
     is_match: bool,
-    is_shown: bool,
 }
 
 impl FileMatches<'_> {
@@ -79,31 +76,17 @@ impl FileMatches<'_> {
         }
     }
 
-    fn line(&self, line: &FoundLine<'_>, most: usize) -> String {
-        let text = cut(line.text.into(), most);
+    fn line(&self, at: usize, most: usize) -> String {
+        let text = cut(self.lines[at].text.into(), most);
         match self.lines.len() {
             1 => format!("{}:{text}\n", self.path),
             _ => format!("{text}\n"),
         }
     }
 
-    /// Shows the file, and a line of it, if there is room.
-    fn take(&mut self, line: Option<usize>, left: &mut usize) {
-        let head = if self.is_shown { 0 } else { self.head().len() };
-        let text = line.map_or(0, |line| self.line(&self.lines[line], MAX_LINE).len());
-        let bytes = head + text;
-        if bytes > 0 && bytes <= *left {
-            *left -= bytes;
-            self.is_shown = true;
-            if let Some(line) = line {
-                self.lines[line].is_shown = true;
-            }
-        }
-    }
-
-    fn show(&self, most: usize, is_shown: impl Fn(&FoundLine<'_>) -> bool) -> String {
-        let lines = self.lines.iter().filter(|line| is_shown(line));
-        lines.fold(self.head(), |shown, line| shown + &self.line(line, most))
+    fn show(&self, lines: impl IntoIterator<Item = usize>, most: usize) -> String {
+        let lines = lines.into_iter();
+        lines.fold(self.head(), |shown, at| shown + &self.line(at, most))
     }
 }
 
@@ -120,7 +103,7 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
         return None;
     }
     let plain = plain(text);
-    let (mut files, others) = by_file(&plain);
+    let (files, others) = by_file(&plain);
     let matches: usize = files.iter().map(|file| file.matches).sum();
     if matches < PER_FILE * files.len() || others.len() * OTHERS > matches {
         return None;
@@ -131,18 +114,29 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
         .iter()
         .map(|unit| format!("{}|{}\n", unit.place.line, unit.text))
         .collect();
-    let all = files.iter().map(|file| file.show(usize::MAX, |_| true));
+    let all = files.iter();
+    let all = all.map(|file| file.show(0..file.lines.len(), usize::MAX));
     let whole = format!("{head}{WHOLE}{others}{}", all.collect::<String>());
     if whole.len() <= budget {
         return Some(whole);
     }
     let mut left = budget.checked_sub(head.len() + "]\n".len() + others.len() + MORE.len())?;
-    for (file, line) in order(&files) {
-        files[file].take(line, &mut left);
+    let mut taken = BTreeMap::<usize, BTreeSet<usize>>::new();
+    for (at, line) in order(&files) {
+        let head = match taken.contains_key(&at) {
+            true => String::new(),
+            false => files[at].head(),
+        };
+        let line_bytes = line.map_or(0, |line| files[at].line(line, MAX_LINE).len());
+        let bytes = head.len() + line_bytes;
+        if bytes > 0 && bytes <= left {
+            left -= bytes;
+            taken.entry(at).or_default().extend(line);
+        }
     }
-    let shown = files.iter().filter(|file| file.is_shown);
+    let shown = taken.into_iter();
     let shown: String = shown
-        .map(|file| file.show(MAX_LINE, |line| line.is_shown))
+        .map(|(at, lines)| files[at].show(lines, MAX_LINE))
         .collect();
     (!shown.is_empty()).then(|| format!("{head}]\n{others}{shown}{MORE}"))
 }
@@ -150,17 +144,18 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
 /// The order in which files and lines are taken: the paths of a few files, and then all lines, those that match before
 /// those around them, and those that are worth most before others, of each file in turn.
 fn order(files: &[FileMatches<'_>]) -> impl Iterator<Item = (usize, Option<usize>)> + use<> {
-    let lines = files.iter().enumerate();
-    let lines =
-        lines.flat_map(|(at, file)| file.lines.iter().enumerate().map(move |line| (at, line)));
-    let lines: Vec<(usize, (usize, &FoundLine<'_>))> = lines.collect();
-    let units = lines.iter().map(|(_, (_, line))| Unit::line(line.text, 0));
+    let places = files.iter().enumerate();
+    let places = places.flat_map(|(at, file)| (0..file.lines.len()).map(move |nth| (at, nth)));
+    let places: Vec<(usize, usize)> = places.collect();
+    let lines = places.iter().map(|(at, nth)| &files[*at].lines[*nth]);
+    let lines: Vec<&FoundLine<'_>> = lines.collect();
+    let units = lines.iter().map(|line| Unit::line(line.text, 0));
     let units: Vec<Unit<'_>> = units.collect();
     let mut found = Found::new(&units);
     let mut extra = failure_worth(&units);
     ending(&units).into_iter().for_each(|at| extra[at] += TOLD);
     let entry = |found: &Found<'_>, at: usize| {
-        let (_, (nth, line)) = lines[at];
+        let (line, (_, nth)) = (lines[at], places[at]);
         let worth = (extra[at] + found.gain_of_unit(at)) / (about_tokens(line.text) + PER_LINE);
         (line.is_match, worth.to_bits(), Reverse((nth, at)))
     };
@@ -173,7 +168,7 @@ fn order(files: &[FileMatches<'_>]) -> impl Iterator<Item = (usize, Option<usize
             open.push(now);
         } else {
             found.show(at);
-            sorted.push((lines[at].0, Some(nth)));
+            sorted.push((places[at].0, Some(nth)));
         }
     }
     let paths = (0..files.len().min(MAX_PATHS)).map(|file| (file, None));
@@ -194,13 +189,14 @@ fn by_file(plain: &str) -> (Vec<FileMatches<'_>>, Vec<Unit<'_>>) {
         let Some(path) = end.map(|end| &line[..end]) else {
             continue;
         };
-        places.entry(path).or_insert_with(|| {
+        let next = files.len();
+        if *places.entry(path).or_insert(next) == next {
             files.push(FileMatches {
                 path,
-                ..Default::default()
+                matches: 0,
+                lines: Vec::new(),
             });
-            files.len() - 1
-        });
+        }
     }
     let around = |line: &str| {
         let begin = &line[..line.floor_char_boundary(MAX_PATH)];
@@ -218,7 +214,6 @@ fn by_file(plain: &str) -> (Vec<FileMatches<'_>>, Vec<Unit<'_>>) {
         file.lines.push(FoundLine {
             text: &line[end + 1..],
             is_match: of_match.is_some(),
-            is_shown: false,
         });
     }
     (files, others)

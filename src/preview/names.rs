@@ -18,13 +18,13 @@ pub(crate) struct NameFound<'t> {
 }
 
 /// Classes of bytes: letters, digits and `_` are of words.
-pub(crate) const WORD: u8 = 1;
+const WORD: u8 = 1;
 const JOINT: u8 = 2;
 pub(crate) const DIGIT: u8 = 4;
 pub(crate) const UPPER: u8 = 8;
 pub(crate) const LOWER: u8 = 16;
 /// A byte that makes a name distinctive on its own.
-pub(crate) const TELLING: u8 = 32;
+const TELLING: u8 = 32;
 
 /// The classes of a byte; none if it is not ASCII.
 pub(crate) fn class(byte: u8) -> u8 {
@@ -41,21 +41,12 @@ pub(crate) fn class(byte: u8) -> u8 {
 
 /// Passes every distinctive name to `see`, a joined name before its parts. Linear.
 pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(NameFound<'t>)) {
-    let is_of_name = |byte: u8| class(byte) & (WORD | JOINT) != 0;
-    let is_joint = |sign: char| sign.is_ascii() && class(sign as u8) & JOINT != 0;
-    let bytes = text.as_bytes();
-    let (mut at, mut seen) = (0, 0);
-    while let Some(byte) = bytes.get(at) {
-        let start = at;
-        at += 1;
-        if class(*byte) & WORD == 0 {
-            continue;
-        }
-        while bytes.get(at).is_some_and(|byte| is_of_name(*byte)) {
-            at += 1;
-        }
-        // A run is all ASCII, so its ends are character boundaries.
-        let name = text[start..at].trim_end_matches(is_joint);
+    let is_of = |sign: char, classes: u8| sign.is_ascii() && class(sign as u8) & classes != 0;
+    let is_outside = |sign: char| !is_of(sign, WORD | JOINT);
+    let is_joint = |sign: char| is_of(sign, JOINT);
+    let mut seen = 0;
+    for run in text.split(is_outside) {
+        let name = run.trim_matches(is_joint);
         // A part has no class that the whole has not, so it is no more distinctive.
         if name.len() < MIN_NAME || !is_distinctive(name) {
             continue;

@@ -165,8 +165,7 @@ mod tests {
         let mut places = Vec::new();
         let mut cutter = Cutter::new();
         let mut see = |unit: Unit<'_>| places.push(unit.place);
-        let bytes = text.len() as u64;
-        cutter.push(Piece { text, bytes }, &mut see);
+        cutter.push(Piece::plain(text), &mut see);
         cutter.end(&mut see);
         let lines: Vec<&str> = text.split('\n').collect();
         let units: Vec<Unit<'_>> = places

@@ -38,40 +38,31 @@ const MAX_DEPTH: usize = 8;
 /// Returns an outline of the JSON below `root` in at most `budget` bytes. Where most of it is long texts, or little
 /// fits, the names in it tell more.
 pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String> {
-    let (scalars, bytes) = scalars(root);
+    let (scalars, bytes) = count_scalars(root);
     if bytes * 2 > root.range().len() {
         return None;
     }
     let room = budget.checked_sub(before.len() + MORE.len())?;
     let top = OutlineLine::new(0, String::new(), root);
-    let mut outline = DocumentOutline {
-        left: room.checked_sub(top.rendered(MIN_TEXT).len())?,
-        lines: vec![top],
+    let left = room.checked_sub(top.rendered(MIN_TEXT).len())?;
+    let lines = opened(top, left);
+    let rendered = |most: usize| -> String {
+        let lines = lines.iter();
+        lines.map(|line| line.rendered(most)).collect()
     };
-    outline.open_all();
-    let most = |most: usize| {
-        let lines = outline.lines.iter();
-        lines.map(|line| line.rendered(most)).collect::<String>()
-    };
-    let (most, lines) = TEXTS
-        .into_iter()
-        .map(|text| (text, most(text)))
-        .find(|(_, lines)| lines.len() <= room)?;
-    if outline.scalars(most) * SHOWN < scalars {
+    let mut tries = TEXTS.into_iter().map(|most| (most, rendered(most)));
+    let (most, shown) = tries.find(|(_, shown)| shown.len() <= room)?;
+    let whole = lines.iter().filter(|line| line.is_whole(most));
+    let told = whole.filter_map(|line| Some(count_scalars(line.node?).0));
+    if told.sum::<usize>() * SHOWN < scalars {
         return None;
     }
-    Some(format!("{before}{lines}{MORE}"))
-}
-
-struct DocumentOutline<'j> {
-    /// In the order of the document.
-    lines: Vec<OutlineLine<'j>>,
-    /// Number of bytes left of the budget.
-    left: usize,
+    Some(format!("{before}{shown}{MORE}"))
 }
 
 struct OutlineLine<'j> {
     depth: usize,
+    /// With a colon at its end, if a value follows.
     label: String,
     node: Option<Node<'j>>,
 }
@@ -114,37 +105,29 @@ impl<'j> OutlineLine<'j> {
     }
 
     fn rendered(&self, most: usize) -> String {
-        let (indent, says) = (" ".repeat(self.depth.saturating_sub(1)), self.says(most));
-        let colon = if self.label.is_empty() || self.node.is_none() {
-            ""
-        } else {
-            ": "
-        };
-        format!("{indent}{}{colon}{says}\n", self.label)
+        let indent = " ".repeat(self.depth.saturating_sub(1));
+        format!("{indent}{}{}\n", self.label, self.says(most))
     }
 
     /// Lines of its fields or items, if some are left out; of items, at most `most`.
     fn inside(&self, most: usize) -> Vec<OutlineLine<'j>> {
-        let Some(node) = self
-            .node
-            .filter(|node| !is_list_of_scalars(*node) && !self.is_whole(MIN_TEXT))
-        else {
+        let is_open = |node: &Node<'_>| !is_list_of_scalars(*node) && !self.is_whole(MIN_TEXT);
+        let Some(node) = self.node.filter(is_open) else {
             return Vec::new();
         };
         let depth = self.depth + 1;
         let fields = node.fields();
-        let fields = fields
-            .take(most)
-            .map(|(name, value)| OutlineLine::new(depth, cell_of_text(name).into_owned(), value));
-        let items = node.items().take(most).enumerate();
-        let items = items.map(|(at, value)| OutlineLine::new(depth, format!("[{at}]"), value));
-        let mut lines: Vec<OutlineLine<'_>> = fields.chain(items).collect();
+        let fields = fields.map(|(name, value)| (format!("{}: ", cell_of_text(name)), value));
+        let items = node.items().enumerate();
+        let items = items.map(|(at, value)| (format!("[{at}]: "), value));
+        let inside = fields.chain(items).take(most);
+        let inside = inside.map(|(label, value)| OutlineLine::new(depth, label, value));
+        let mut lines: Vec<OutlineLine<'_>> = inside.collect();
         let all = node.items().count() + node.fields().count();
-        let more = all.saturating_sub(most);
-        if more > 0 {
+        if all > most {
             lines.push(OutlineLine {
                 depth,
-                label: format!("… {more} more"),
+                label: format!("… {} more", all - most),
                 node: None,
             });
         }
@@ -153,7 +136,7 @@ impl<'j> OutlineLine<'j> {
 }
 
 /// Number of the scalars in a value, a list of them or a long map counting as one, and bytes of those that are long texts.
-fn scalars(root: Node<'_>) -> (usize, usize) {
+fn count_scalars(root: Node<'_>) -> (usize, usize) {
     let (mut open, mut scalars, mut bytes) = (vec![root], 0, 0);
     while let Some(node) = open.pop() {
         let inside = || node.fields().map(|(_, value)| value).chain(node.items());
@@ -181,43 +164,36 @@ fn is_list_of_scalars(node: Node<'_>) -> bool {
     node.is_array() && node.values() == node.items().count() + 1
 }
 
-impl DocumentOutline<'_> {
-    /// Looks into values, level by level, and into the smallest of a level first.
-    fn open_all(&mut self) {
-        for depth in 0..MAX_DEPTH {
-            let mut closed: Vec<usize> = (0..self.lines.len())
-                .filter(|at| self.lines[*at].depth == depth)
-                .collect();
-            let bytes = |at: &usize| self.lines[*at].node.map_or(0, |node| node.range().len());
-            closed.sort_by_key(bytes);
-            let mut opened = Vec::new();
-            for at in closed {
-                let is_list = self.lines[at].node.is_some_and(View::is_array);
-                let tries = if is_list { &ITEMS[..] } else { &FIELDS[..] };
-                let inside = tries.iter().map(|most| self.lines[at].inside(*most));
-                let cost = |inside: &[OutlineLine<'_>]| -> usize {
-                    let lines = inside.iter();
-                    lines.map(|line| line.rendered(MIN_TEXT).len()).sum()
-                };
-                let mut fit = inside.filter(|inside| cost(inside) <= self.left);
-                let inside = fit.next().filter(|inside| !inside.is_empty());
-                if let Some(inside) = inside {
-                    self.left -= cost(&inside);
-                    opened.push((at, inside));
-                }
-            }
-            opened.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-            for (at, inside) in opened {
-                self.lines.splice(at + 1..at + 1, inside);
+/// The line of a document, and those of the values in it that fit `left` bytes: level by level, the smallest of a level
+/// first.
+fn opened(top: OutlineLine<'_>, mut left: usize) -> Vec<OutlineLine<'_>> {
+    let mut lines = vec![top];
+    for depth in 0..MAX_DEPTH {
+        let of_level = |at: &usize| lines[*at].depth == depth;
+        let mut closed: Vec<usize> = (0..lines.len()).filter(of_level).collect();
+        closed.sort_by_key(|at| lines[*at].node.map_or(0, |node| node.range().len()));
+        let mut opened = Vec::new();
+        for at in closed {
+            let is_list = lines[at].node.is_some_and(View::is_array);
+            let tries = if is_list { &ITEMS[..] } else { &FIELDS[..] };
+            let inside = tries.iter().map(|most| lines[at].inside(*most));
+            let cost = |inside: &[OutlineLine<'_>]| -> usize {
+                let lines = inside.iter();
+                lines.map(|line| line.rendered(MIN_TEXT).len()).sum()
+            };
+            let mut fit = inside.filter(|inside| cost(inside) <= left);
+            let inside = fit.next().filter(|inside| !inside.is_empty());
+            if let Some(inside) = inside {
+                left -= cost(&inside);
+                opened.push((at, inside));
             }
         }
+        opened.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        for (at, inside) in opened {
+            lines.splice(at + 1..at + 1, inside);
+        }
     }
-
-    /// Number of the scalars that are shown whole.
-    fn scalars(&self, most: usize) -> usize {
-        let whole = self.lines.iter().filter(|line| line.is_whole(most));
-        whole.filter_map(|line| Some(scalars(line.node?).0)).sum()
-    }
+    lines
 }
 
 #[cfg(test)]

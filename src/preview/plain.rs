@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Match, Regex};
 
 use crate::preview::failure_words::{differ_in_digits, is_failure};
 use crate::preview::names::{DIGIT, LOWER, UPPER, class};
@@ -40,6 +40,20 @@ pub(crate) struct Piece<'t> {
     pub(crate) text: &'t str,
     /// Number of bytes that it stands for. If they are more than its own, it has no line feed.
     pub(crate) bytes: u64,
+}
+
+impl<'t> Piece<'t> {
+    /// A part that is plain.
+    pub(crate) fn plain(text: &'t str) -> Self {
+        let bytes = text.len() as u64;
+        Self { text, bytes }
+    }
+
+    /// A part of this many bytes that shows nothing.
+    fn hidden(bytes: usize) -> Self {
+        let (text, bytes) = ("", bytes as u64);
+        Self { text, bytes }
+    }
 }
 
 /// Something that is not plain.
@@ -108,26 +122,18 @@ pub(crate) struct PlainText {
 impl PlainText {
     /// Appends `text`, and passes on what is settled.
     pub(crate) fn push(&mut self, text: &str, see: &mut impl FnMut(Piece<'_>)) {
-        let mut rest = text;
-        if !self.open.is_empty() {
-            let end = memchr::memchr(b'\n', text.as_bytes()).map_or(text.len(), |feed| feed + 1);
-            self.go_on(&text[..end], see);
-            rest = &text[end..];
-        }
-        let (lines, last) = rest.split_at(rest.rfind('\n').map_or(0, |feed| feed + 1));
-        let is_short = |line: &str| line.len() < MAX_OPEN;
-        let are_short = is_short(lines) || lines.split('\n').all(is_short);
-        if are_short && !NOT_PLAIN.is_match(lines) {
-            if !lines.is_empty() {
-                (self.is_json, self.columns) = (false, (0, 0));
+        for mut part in text.split_inclusive('\n') {
+            while self.open.len() + part.len() > MAX_OPEN {
+                let room = part.floor_char_boundary(MAX_OPEN - self.open.len());
+                self.open.push_str(&part[..room]);
+                self.end(see);
+                part = &part[room..];
             }
-            verbatim(lines, see);
-        } else {
-            for line in lines.split_inclusive('\n') {
-                self.go_on(line, see);
+            self.open.push_str(part);
+            if part.ends_with('\n') {
+                self.end(see);
             }
         }
-        self.go_on(last, see);
     }
 
     /// Ends the text, or its line before a line feed.
@@ -136,27 +142,13 @@ impl PlainText {
         self.pass_line(&line, see);
     }
 
-    /// Appends a part of a line, or the rest of it with its line feed.
-    fn go_on(&mut self, mut part: &str, see: &mut impl FnMut(Piece<'_>)) {
-        while self.open.len() + part.len() > MAX_OPEN {
-            let (room, rest) = part.split_at(part.floor_char_boundary(MAX_OPEN - self.open.len()));
-            self.open.push_str(room);
-            self.end(see);
-            part = rest;
-        }
-        if part.ends_with('\n') && self.open.is_empty() {
-            self.pass_line(part, see);
-        } else {
-            self.open.push_str(part);
-            if part.ends_with('\n') {
-                self.end(see);
-            }
-        }
-    }
-
     /// Passes on a line: its last state, after earlier ones that report failures. In JSON, the lines in strings have states.
     fn pass_line(&mut self, line: &str, see: &mut impl FnMut(Piece<'_>)) {
         let body = line.strip_suffix('\n').unwrap_or(line);
+        if body.len() < line.len() && !self.is_json && !NOT_PLAIN.is_match(line) {
+            self.columns = (0, 0);
+            return see(Piece::plain(line));
+        }
         let body = body.strip_suffix('\r').unwrap_or(body);
         // JSON itself has no such signs, only its strings have, escaped.
         let is_drawn = memchr::memchr2(b'\r', 0x1b, body.as_bytes()).is_some();
@@ -165,13 +157,13 @@ impl PlainText {
         let not_plain: &NotPlain = if is_json { &IN_JSON } else { &IN_TEXT };
         let is_column = self.is_column(body.trim_matches(AROUND).trim_end_matches('='));
         let pass = |text: &str, see: &mut _| pass(text, not_plain, is_column, see);
+        let parts = if not_plain.redrawn.is_match(body) {
+            parts(body, is_json)
+        } else {
+            Vec::new()
+        };
         let mut done = 0;
-        let is_redrawn = not_plain.redrawn.is_match(body);
-        for part in is_redrawn
-            .then(|| parts(body, is_json))
-            .into_iter()
-            .flatten()
-        {
+        for part in parts {
             let text = &body[part.clone()];
             let (failed, last) = states(text, not_plain);
             if last.len() == text.len() {
@@ -181,21 +173,18 @@ impl PlainText {
             done = part.end;
             let mut from = 0;
             for state in failed {
-                hidden(state.start - from, see);
+                see(Piece::hidden(state.start - from));
                 // The blank stands for the return, which is there.
                 from = state.end + 1;
                 pass(&text[state], see);
-                see(Piece {
-                    text: " ",
-                    bytes: 1,
-                });
+                see(Piece::plain(" "));
             }
-            hidden(last.start - from, see);
+            see(Piece::hidden(last.start - from));
             pass(&text[last.clone()], see);
-            hidden(text.len() - last.end, see);
+            see(Piece::hidden(text.len() - last.end));
         }
         pass(&body[done..], see);
-        verbatim(&line[body.len()..], see);
+        see(Piece::plain(&line[body.len()..]));
     }
 
     /// Returns true if a line that is this word comes after some that are words of the same length.
@@ -214,17 +203,17 @@ impl PlainText {
 
 /// The parts of a line that may be redrawn each for itself: of JSON the lines in its strings, without the return of a line
 /// that ends.
-fn parts(line: &str, is_json: bool) -> impl Iterator<Item = Range<usize>> {
-    let ends = is_json.then(|| ENDS.find_iter(line)).into_iter().flatten();
-    let ends = ends.filter(|end| matches!(end.as_str(), "\"" | r"\n"));
-    let ends = ends.map(|end| (end.start(), end.end()));
+fn parts(line: &str, is_json: bool) -> Vec<Range<usize>> {
+    let is_end = |sign: &Match<'_>| is_json && matches!(sign.as_str(), "\"" | r"\n");
+    let ends = ENDS.find_iter(line).filter(is_end).map(|end| end.range());
     let mut start = 0;
-    ends.chain([(line.len(), line.len())])
-        .map(move |(end, next)| {
-            let part = &line[std::mem::replace(&mut start, next)..end];
-            let from = end - part.len();
+    ends.chain(std::iter::once(line.len()..line.len()))
+        .map(|end| {
+            let from = std::mem::replace(&mut start, end.end);
+            let part = &line[from..end.start];
             from..from + part.strip_suffix(r"\r").unwrap_or(part).len()
         })
+        .collect()
 }
 
 /// Passes on a state of a line.
@@ -255,31 +244,17 @@ fn pass(text: &str, not_plain: &NotPlain, is_column: bool, see: &mut impl FnMut(
                 }
             }
         }
-        verbatim(&text[done..start], see);
+        see(Piece::plain(&text[done..start]));
         done = token.end();
         see(Piece {
             text: &name,
             bytes: (done - start) as u64,
         });
     }
-    verbatim(&text[done..], see);
+    see(Piece::plain(&text[done..]));
 }
 
 const BACKSPACE: u8 = 0x08;
-
-fn verbatim(text: &str, see: &mut impl FnMut(Piece<'_>)) {
-    if !text.is_empty() {
-        let bytes = text.len() as u64;
-        see(Piece { text, bytes });
-    }
-}
-
-fn hidden(bytes: usize, see: &mut impl FnMut(Piece<'_>)) {
-    if bytes > 0 {
-        let bytes = bytes as u64;
-        see(Piece { text: "", bytes });
-    }
-}
 
 /// The last state of a line that is not blank, after those before it that report a failure, in order, unless they differ
 /// from the next one in digits alone.
@@ -369,26 +344,20 @@ fn data(text: &str, place: DataPlace) -> Option<String> {
         DataPlace::Line => (MIN_HEX, MIN_LINE_OF_BASE64),
         DataPlace::Named | DataPlace::Within => (MIN_HEX, MIN_BASE64),
     };
+    let is_alphanumeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let (kind, is_data) = if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         let is_told = kinds & DIGIT != 0 && (kinds != DIGIT || has_prefix);
         ("hex", digits.len() >= least && is_told)
-    } else if text
-        .trim_end_matches('=')
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric())
+    } else if is_alphanumeric(text.trim_end_matches('='))
         && [UPPER | DIGIT, LOWER | DIGIT].contains(&kinds)
     {
-        (
-            "base32",
-            text.len() >= least && (is_random || place == DataPlace::Column),
-        )
+        let is_told = is_random || place == DataPlace::Column;
+        ("base32", text.len() >= least && is_told)
     } else {
         let is_long = text.len() >= MIN_LONG && kinds & (UPPER | LOWER) == UPPER | LOWER;
-        let is_told = is_long || kinds == UPPER | LOWER | DIGIT && is_random;
-        (
-            "base64",
-            text.len() >= short && (is_told || place == DataPlace::Named),
-        )
+        let is_mixed = is_random && kinds == UPPER | LOWER | DIGIT;
+        let is_told = is_long || is_mixed || place == DataPlace::Named;
+        ("base64", text.len() >= short && is_told)
     };
     is_data.then(|| format!("[{kind}, {} B]", text.len()))
 }

@@ -17,11 +17,11 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::json::{Kind, Node, View};
 use crate::preview::failures::is_failure;
+use crate::preview::units::CUT;
 
 /// The end of the path of records in a list of lists.
 pub(super) const NESTED: &str = "[][]";
@@ -50,7 +50,6 @@ const FAILING: usize = 20;
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
 const MAX_AROUND: usize = 240;
-const CUT: &str = "…";
 /// The end of a preview that does not show all.
 pub(super) const MORE: &str = "[… more …]";
 
@@ -165,8 +164,8 @@ impl<'j> Records<'j> {
         let head = head + &self.header(form);
         let room = budget.checked_sub(head.len() + more.len())?;
         let lines = self.lines(0..self.rows.len(), form, room);
-        let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
-        (lines.len() == self.rows.len()).then(|| head + &lines.concat() + more)
+        let is_all = lines.len() == self.rows.len();
+        is_all.then(|| head + &lines.into_values().collect::<String>() + more)
     }
 
     /// The values of the fields, and the most telling records.
@@ -199,14 +198,13 @@ impl<'j> Records<'j> {
         let ranked = self.ranked(&fields);
         let lines = |most: usize| self.lines(ranked.iter().copied(), form(most), room);
         let mut cells = LONG_CELLS.into_iter().map(lines);
-        let mut lines = cells
+        let lines = cells
             .find(|lines| 2 * lines.len() >= self.rows.len())
             .unwrap_or_else(|| lines(MAX_CELL));
-        lines.sort_unstable();
         if !lines.is_empty() {
             shown.push_str(&header);
         }
-        shown.extend(lines.into_iter().map(|(_, line)| line));
+        shown.extend(lines.into_values());
         Some(shown + MORE)
     }
 
@@ -216,7 +214,7 @@ impl<'j> Records<'j> {
         rows: impl IntoIterator<Item = usize>,
         form: RowForm<'_>,
         room: usize,
-    ) -> Vec<(usize, String)> {
+    ) -> BTreeMap<usize, String> {
         let mut bytes = 0;
         let lines = rows.into_iter().map(|at| (at, self.line(at, form)));
         lines
@@ -280,7 +278,10 @@ impl<'j> Records<'j> {
                 ranked.extend(ends.map(|(_, at)| at));
             }
         }
-        let fails = |at: &usize| self.rows[*at].cells.iter().any(|(_, value)| fails(*value));
+        let fails = |at: &usize| {
+            let mut texts = self.rows[*at].cells.iter();
+            texts.any(|(_, value)| value.as_str().is_some_and(is_failure))
+        };
         let failing: Vec<usize> = (0..all).filter(fails).take(all / FAILING + 1).collect();
         if failing.len() * FAILING <= all {
             ranked.extend(failing);
@@ -292,11 +293,6 @@ impl<'j> Records<'j> {
         ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
         ranked
     }
-}
-
-/// Returns true for a text that reports a failure.
-fn fails(value: Node<'_>) -> bool {
-    value.as_str().is_some_and(is_failure)
 }
 
 impl<'j> Row<'j> {
@@ -324,20 +320,22 @@ impl Field<'_> {
     /// The least and the greatest of values that are all numbers or all dates, and the first rows that have them.
     fn ends(&self) -> Option<[(&str, usize); 2]> {
         let ordered = self.counts.iter().map(|(value, at, _)| {
-            let (spelling, number) = match value.as_str() {
-                Some(date) if is_date(date) => (date, None),
-                _ => (
-                    value.spelling(),
-                    Some(value.spelling().parse::<f64>().ok()?),
-                ),
-            };
-            Some((number.unwrap_or_default(), spelling, number.is_some(), *at))
+            let spelling = value.spelling();
+            match value.as_str() {
+                Some(date) if is_date(date) => Some((0.0, date, *at)),
+                _ => Some((spelling.parse::<f64>().ok()?, spelling, *at)),
+            }
         });
         let mut ordered: Vec<_> = ordered.collect::<Option<_>>()?;
         ordered.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(other.1)));
-        let (least, greatest) = (ordered.first()?, ordered.last()?);
-        let are_alike = ordered.iter().all(|value| value.2 == least.2);
-        are_alike.then_some([(least.1, least.3), (greatest.1, greatest.3)])
+        let ((_, least, first), (_, greatest, last)) = (ordered.first()?, ordered.last()?);
+        let are_alike = self.are(Kind::String) || self.are(Kind::Number);
+        are_alike.then_some([(*least, *first), (*greatest, *last)])
+    }
+
+    /// Returns true if all of its values are of this kind.
+    fn are(&self, kind: Kind) -> bool {
+        self.counts.iter().all(|(value, ..)| value.kind() == kind)
     }
 
     /// The first few of its values, and the number of different ones.
@@ -355,31 +353,28 @@ impl Field<'_> {
 
     /// Its values, in `all` records.
     fn says(&self, all: usize) -> String {
-        let is_kind = |kind: Kind| self.counts.iter().all(|(value, ..)| value.kind() == kind);
         let mut says = if self.is_counted(all) {
             let mut counts: Vec<_> = self.counts.iter().collect();
             counts.sort_by_key(|(.., count)| Reverse(*count));
             let counts = counts.into_iter();
-            let counts =
+            let says =
                 counts.map(|(value, _, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
-            counts.collect::<Vec<_>>().join(", ")
+            says.collect()
         } else if let Some([(least, _), (greatest, _)]) = self.ends() {
-            format!("{least}{CUT}{greatest}")
-        } else if is_kind(Kind::Array) {
-            "lists".to_owned()
-        } else if is_kind(Kind::Object) {
-            "objects".to_owned()
+            vec![format!("{least}{CUT}{greatest}")]
+        } else if self.are(Kind::Array) {
+            vec!["lists".to_owned()]
+        } else if self.are(Kind::Object) {
+            vec!["objects".to_owned()]
         } else {
-            self.examples()
+            vec![self.examples()]
         };
         for (count, what) in [(self.nulls, "null"), (self.missing, "none")] {
             if count > 0 {
-                let comma = if says.is_empty() { "" } else { ", " };
-                // Writing to a String can't fail.
-                let _ = write!(says, "{comma}{what} {count}");
+                says.push(format!("{what} {count}"));
             }
         }
-        says
+        says.join(", ")
     }
 }
 

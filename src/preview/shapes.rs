@@ -27,9 +27,10 @@ pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
         return None;
     }
     let text = unmarked(text);
-    let records = show_json(text, budget).or_else(|| show_table(text, budget));
-    let log = records.or_else(|| log::show(text, first(text), budget));
-    log.or_else(|| matches::show(text, first(text), budget))
+    show_json(text, budget)
+        .or_else(|| show_table(text, budget))
+        .or_else(|| log::show(text, first(text), budget))
+        .or_else(|| matches::show(text, first(text), budget))
 }
 
 fn show_json(text: &str, budget: usize) -> Option<String> {

@@ -1,12 +1,11 @@
 //! Sketches of texts that arrive in chunks.
 
 use crate::preview::choice::Preview;
-use crate::preview::excerpt::Length;
 use crate::preview::head_tail::HeadTailSketch;
 use crate::preview::kept::KeptLines;
 use crate::preview::plain::{Piece, PlainText};
 use crate::preview::shapes;
-use crate::preview::text::lines::Position;
+use crate::preview::text::lines::Length;
 use crate::preview::units::Cutter;
 
 /// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
@@ -17,9 +16,8 @@ pub(crate) struct Sketch {
     gathered: Gathered,
     /// The whole text, if it may be shown in its shape.
     whole: Option<String>,
-    /// Length of the text so far in bytes, and its end.
-    bytes: u64,
-    end: Position,
+    /// The length of the text so far.
+    length: Length,
 }
 
 /// The part of a text's plain form: about a megabyte at most, plus a few times the budget.
@@ -47,8 +45,7 @@ impl Sketch {
                 lines: KeptLines::new(wanted),
             },
             whole: (wanted == Preview::Mixed).then(String::new),
-            bytes: 0,
-            end: Position::START,
+            length: Length::of(""),
         }
     }
 
@@ -57,8 +54,7 @@ impl Sketch {
         self.hold(Some(text));
         self.plain
             .push(text, &mut |piece| self.gathered.push(piece));
-        self.bytes += text.len() as u64;
-        self.end = self.end.after(text.as_bytes());
+        self.length = self.length.join(Length::of(text));
     }
 
     /// Appends the text of `other`, a sketch made by the same method that has ended. A line feed must come next.
@@ -66,11 +62,9 @@ impl Sketch {
         self.hold(other.whole.as_deref());
         let (all, more) = (&mut self.gathered, &other.gathered);
         all.ends.append(&more.ends);
-        let before = all.cutter.line() - 1;
-        all.lines.append(&more.lines, before);
-        all.cutter.skip_to(before + more.cutter.line());
-        self.bytes += other.bytes;
-        self.end = self.end.join(other.end);
+        all.lines.append(&more.lines, self.length.end.feeds());
+        self.length = self.length.join(other.length);
+        all.cutter.skip_to(self.length.end.line);
     }
 
     /// Holds more of the whole text; `None` is more than may be held.
@@ -95,26 +89,23 @@ impl Sketch {
     /// Length of the text so far in bytes.
     #[must_use]
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.length.bytes
     }
 
     /// Number of lines so far, including a last one without a line feed.
     #[must_use]
     pub(crate) fn lines(&self) -> u64 {
-        self.end.lines()
+        self.length.end.lines()
     }
 
     /// Returns a preview of at most `budget` bytes of the text, which has ended or does so with a line feed. If they are
     /// too few to be useful, it is empty.
     #[must_use]
     pub(crate) fn show(&self, budget: usize) -> String {
-        let whole = self.whole.as_deref().filter(|_| self.bytes > budget as u64);
+        let is_long = self.bytes() > budget as u64;
+        let whole = self.whole.as_deref().filter(|_| is_long);
         let shown = whole.and_then(|text| shapes::show(text, budget));
-        let length = Length {
-            bytes: self.bytes,
-            feeds: self.end.feeds(),
-        };
         let Gathered { ends, lines, .. } = &self.gathered;
-        shown.unwrap_or_else(|| lines.show(ends, length, budget))
+        shown.unwrap_or_else(|| lines.show(ends, self.length, budget))
     }
 }

@@ -1,6 +1,7 @@
 //! Units of a text as it arrives: lines, and pieces of long lines.
 
 use crate::preview::plain::Piece;
+use crate::preview::text::lines::Position;
 
 /// Maximum length in bytes of a line that is not cut into pieces.
 const MAX_LINE: usize = 400;
@@ -12,6 +13,8 @@ const NEAR_THE_END: usize = 40;
 const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
 /// A line feed in a string of JSON.
 const FEED: &str = r"\n";
+/// Stands for what is left out of a line.
+pub(crate) const CUT: &str = "…";
 
 /// A line, or a piece of a long one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,37 +86,24 @@ pub(crate) struct Place {
     pub(crate) ends_line: bool,
 }
 
-/// Units with the texts that they are about.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OwnedUnits {
-    text: String,
-    /// Each with the end of its text in `text`; it begins at the end of the unit before.
-    places: Vec<(usize, Place)>,
+/// A unit with a text of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedUnit {
+    text: Box<str>,
+    place: Place,
 }
 
-impl OwnedUnits {
-    pub(crate) fn push(&mut self, unit: Unit<'_>) {
-        self.text.push_str(unit.text);
-        self.places.push((self.text.len(), unit.place));
+impl OwnedUnit {
+    pub(crate) fn unit(&self) -> Unit<'_> {
+        let (text, place) = (&*self.text, self.place);
+        Unit { text, place }
     }
+}
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Unit<'_>> {
-        let mut start = 0;
-        self.places.iter().map(move |(end, place)| {
-            let text = &self.text[start..*end];
-            start = *end;
-            let place = *place;
-            Unit { text, place }
-        })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Number of bytes of their texts.
-    pub(crate) fn bytes(&self) -> usize {
-        self.text.len()
+impl From<Unit<'_>> for OwnedUnit {
+    fn from(Unit { text, place }: Unit<'_>) -> Self {
+        let text = text.into();
+        Self { text, place }
     }
 }
 
@@ -161,46 +151,27 @@ impl Cutter {
         self.go_on("", true, see);
     }
 
-    /// The number of the current line.
-    pub(crate) fn line(&self) -> u64 {
-        self.line
-    }
-
     /// Continues in a line after units that were seen elsewhere.
     pub(crate) fn skip_to(&mut self, line: u64) {
         (self.line, self.byte) = (line, 0);
     }
 
+    /// Cuts off the units that are complete.
     fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
-        if self.open.is_empty() {
-            let left = self.cut(more, ends_line, see);
-            self.open.push_str(left);
-        } else {
-            self.open.push_str(more);
-            if ends_line || self.open.len() > MAX_LINE {
-                let open = std::mem::take(&mut self.open);
-                self.open = self.cut(&open, ends_line, see).to_owned();
-            }
-        }
-    }
-
-    /// Cuts off complete units and returns the rest.
-    fn cut<'t>(
-        &mut self,
-        mut text: &'t str,
-        ends_line: bool,
-        see: &mut impl FnMut(Unit<'_>),
-    ) -> &'t str {
-        while text.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
-            let (piece, rest) = text.split_at(piece_length(text));
+        let mut open = std::mem::take(&mut self.open);
+        open.push_str(more);
+        let mut rest = &open[..];
+        while rest.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
+            let (piece, after) = rest.split_at(piece_length(rest));
             self.unit(piece, false, see);
-            text = rest;
+            rest = after;
         }
-        if !ends_line {
-            return text;
+        if ends_line {
+            self.unit(rest, true, see);
+            rest = "";
         }
-        self.unit(text, true, see);
-        ""
+        open.drain(..open.len() - rest.len());
+        self.open = open;
     }
 
     fn unit(&mut self, text: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
@@ -238,6 +209,12 @@ fn piece_length(text: &str) -> usize {
     let end = text.floor_char_boundary(most - NEAR_THE_END);
     let separator = text[end..most].rfind(SEPARATORS);
     separator.map_or(most, |separator| end + separator + 1)
+}
+
+/// The mark before what is shown of a line from this position on.
+pub(crate) fn mark_of(position: Position) -> String {
+    let cut = if position.byte > 0 { CUT } else { "" };
+    format!("{position}|{cut}")
 }
 
 /// The text of a unit without its own line number, as shown after another unit.

@@ -1,7 +1,5 @@
 //! Values in a text beside its names: options, numbers and proper nouns.
 
-use crate::preview::names::{DIGIT, LOWER, TELLING, UPPER, WORD, class};
-
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
 /// Maximum length of an option in bytes.
@@ -40,28 +38,22 @@ pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) 
     while let Some(first) = bytes.get(at) {
         let start = at;
         // All ends are next to ASCII, so they are character boundaries.
-        if class(*first) & WORD != 0 {
-            let (mut any, mut all) = (0, WORD | DIGIT);
-            while let Some(byte) = bytes.get(at)
-                && is_word(*byte)
-            {
-                any |= class(*byte);
-                all &= class(*byte);
-                at += 1;
-            }
-            if all & DIGIT != 0 {
+        if is_word(*first) {
+            at += bytes[at..]
+                .iter()
+                .take_while(|byte| is_word(**byte))
+                .count();
+            let word = &text[start..at];
+            if word.bytes().all(|byte| byte.is_ascii_digit()) {
                 in_a_row += 1;
-                let digits = at - start + further_digits(bytes, &mut at);
+                let digits = word.len() + further_digits(bytes, &mut at);
                 if in_a_row <= IN_A_ROW && digits >= MIN_DIGITS {
                     see(Kind::Number, &text[start..at]);
                 }
                 continue;
             }
             in_a_row = 0;
-            let is_second_small = bytes
-                .get(start + 1)
-                .is_some_and(|byte| class(*byte) & LOWER != 0);
-            if class(*first) & UPPER != 0 && is_second_small && any & TELLING == 0 {
+            if is_capitalised(word) {
                 if let Some((first, end)) = capitalised
                     && &bytes[end..start] == b" "
                 {
@@ -85,7 +77,18 @@ pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) 
 }
 
 fn is_word(byte: u8) -> bool {
-    class(byte) & WORD != 0
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+fn is_capitalised(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_uppercase())
+        && letters
+            .next()
+            .is_some_and(|second| second.is_ascii_lowercase())
+        && letters.all(|further| further.is_ascii_alphabetic())
 }
 
 /// Moves `end`, the end of a number's first digits, over the groups of digits that points and commas

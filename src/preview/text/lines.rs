@@ -62,6 +62,26 @@ impl Position {
     }
 }
 
+/// The length of a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Length {
+    pub(crate) bytes: u64,
+    pub(crate) end: Position,
+}
+
+impl Length {
+    pub(crate) fn of(text: &str) -> Self {
+        let (bytes, end) = (text.len() as u64, Position::START.after(text.as_bytes()));
+        Self { bytes, end }
+    }
+
+    /// The length of two texts joined.
+    pub(crate) fn join(self, next: Self) -> Self {
+        let (bytes, end) = (self.bytes + next.bytes, self.end.join(next.end));
+        Self { bytes, end }
+    }
+}
+
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.byte {

@@ -14,11 +14,8 @@ const MIN_FIRST: usize = 16;
 pub struct Decoder {
     /// `None` until enough has come to tell.
     utf16: Option<Option<Utf16>>,
-    /// The bytes before that.
-    first: Vec<u8>,
-    /// The first `length` bytes of a character that is not complete yet.
-    begun: [u8; char::MAX_LEN_UTF8],
-    length: usize,
+    /// The bytes before that, or of a character that is not complete yet.
+    open: Vec<u8>,
     has_invalid: bool,
 }
 
@@ -117,69 +114,34 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
 impl Decoder {
     /// Decodes `bytes`, which follow the earlier ones, and calls `see` with each piece of their text.
     pub fn feed(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
-        match self.utf16 {
-            Some(utf16) => self.go_on(utf16, bytes, see),
-            None if self.first.len() + bytes.len() < FIRST => self.first.extend_from_slice(bytes),
-            None => self.begin(bytes, see),
+        self.open.extend_from_slice(bytes);
+        if self.utf16.is_some() || self.open.len() >= FIRST {
+            self.decode(see);
         }
     }
 
-    /// Decodes the first bytes, which `bytes` follow.
-    fn begin(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
-        let mut first = std::mem::take(&mut self.first);
-        let (more, rest) = bytes.split_at(bytes.len().min(FIRST - first.len()));
-        first.extend_from_slice(more);
-        let utf16 = Utf16::of(&first);
+    /// Decodes the open bytes but for a character at their end that is not complete.
+    fn decode(&mut self, see: &mut impl FnMut(&str)) {
+        let open = std::mem::take(&mut self.open);
+        let mut bytes = &open[..];
+        let utf16 = self.utf16.unwrap_or_else(|| {
+            let order = Utf16::of(bytes)?;
+            if let [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] = bytes {
+                bytes = rest;
+            }
+            self.has_invalid = true;
+            Some(order)
+        });
         self.utf16 = Some(utf16);
-        self.has_invalid = utf16.is_some();
-        let has_mark = matches!(&first[..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) && utf16.is_some();
-        self.go_on(utf16, &first[if has_mark { 2 } else { 0 }..], see);
-        self.go_on(utf16, rest, see);
-    }
-
-    fn go_on(&mut self, utf16: Option<Utf16>, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
-        if bytes.is_empty() {
-            return;
-        }
-        // Byte by byte up to the end of the character, so that a long chunk is not copied.
-        while self.length > 0
-            && let Some((byte, rest)) = bytes.split_first()
-        {
-            // The character was not complete, so there is room for one more byte.
-            self.begun[self.length] = *byte;
-            let (begun, length) = (self.begun, std::mem::take(&mut self.length) + 1);
-            self.decode(utf16, &begun[..length], see);
-            bytes = rest;
-        }
-        self.decode(utf16, bytes, see);
-    }
-
-    fn decode(&mut self, utf16: Option<Utf16>, bytes: &[u8], see: &mut impl FnMut(&str)) {
-        match utf16 {
-            Some(order) => self.decode_utf16(order, bytes, see),
+        let left = match utf16 {
+            Some(order) => decode_utf16(order, bytes, see),
             None => self.decode_utf8(bytes, see),
-        }
+        };
+        self.open = left.to_vec();
     }
 
-    fn decode_utf16(&mut self, order: Utf16, bytes: &[u8], see: &mut impl FnMut(&str)) {
-        let (pairs, odd) = bytes.as_chunks::<2>();
-        let mut left = odd.len();
-        // The first half of a character of two waits for the second.
-        let is_half = |pair: &[u8; 2]| (0xd800..0xdc00).contains(&order.unit(*pair));
-        if pairs.last().is_some_and(is_half) {
-            left += 2;
-        }
-        let whole = &pairs[..(bytes.len() - left) / 2];
-        let text: String = char::decode_utf16(whole.iter().map(|pair| order.unit(*pair)))
-            .map(|sign| sign.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect();
-        if !text.is_empty() {
-            see(&text);
-        }
-        self.hold(&bytes[bytes.len() - left..]);
-    }
-
-    fn decode_utf8(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
+    /// Decodes `bytes` but for a character at their end that is not complete, which it returns.
+    fn decode_utf8<'b>(&mut self, bytes: &'b [u8], see: &mut impl FnMut(&str)) -> &'b [u8] {
         let mut left = bytes.len();
         for chunk in bytes.utf8_chunks() {
             let (valid, invalid) = (chunk.valid(), chunk.invalid());
@@ -188,16 +150,13 @@ impl Decoder {
                 see(valid);
             }
             if left == 0 && is_begun(invalid) {
-                self.hold(invalid);
-            } else if !invalid.is_empty() {
+                return invalid;
+            }
+            if !invalid.is_empty() {
                 self.invalid(see);
             }
         }
-    }
-
-    fn hold(&mut self, begun: &[u8]) {
-        self.length = begun.len();
-        self.begun[..self.length].copy_from_slice(begun);
+        &[]
     }
 
     fn invalid(&mut self, see: &mut impl FnMut(&str)) {
@@ -207,10 +166,8 @@ impl Decoder {
 
     /// Ends the text. An incomplete character becomes a replacement character.
     pub fn end(&mut self, see: &mut impl FnMut(&str)) {
-        if self.utf16.is_none() {
-            self.begin(&[], see);
-        }
-        if std::mem::take(&mut self.length) > 0 {
+        self.decode(see);
+        if !std::mem::take(&mut self.open).is_empty() {
             self.invalid(see);
         }
     }
@@ -222,6 +179,23 @@ impl Decoder {
 }
 
 const REPLACEMENT: &str = "\u{fffd}";
+
+/// Decodes `bytes` but for a character at their end that is not complete, which it returns.
+fn decode_utf16<'b>(order: Utf16, bytes: &'b [u8], see: &mut impl FnMut(&str)) -> &'b [u8] {
+    let (pairs, _) = bytes.as_chunks::<2>();
+    let pairs = match pairs {
+        // The first half of a character of two waits for the second.
+        [whole @ .., last] if (0xd800..0xdc00).contains(&order.unit(*last)) => whole,
+        whole => whole,
+    };
+    let text: String = char::decode_utf16(pairs.iter().map(|pair| order.unit(*pair)))
+        .map(|sign| sign.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    if !text.is_empty() {
+        see(&text);
+    }
+    &bytes[2 * pairs.len()..]
+}
 
 /// Returns true if more bytes could complete these to a character.
 fn is_begun(bytes: &[u8]) -> bool {
@@ -276,7 +250,7 @@ mod tests {
 
     #[test]
     fn utf16_becomes_text_whatever_the_chunks() {
-        let text = "Zeile 1\r\n€ 😀 and plain words\n";
+        let text = "Zeile 1\r\n€ 😀 and plain words, and 😀 after the first bytes\n";
         let units = || text.encode_utf16();
         let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
         let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
@@ -294,10 +268,10 @@ mod tests {
         }
         // Half a character at the end, and a lone half inside.
         let cut = marked([0xff, 0xfe], &little[..little.len() - 1]);
-        assert!(text_of(&cut).ends_with("words\u{fffd}"));
+        assert!(text_of(&cut).ends_with("bytes\u{fffd}"));
         // A lone half inside, after the first bytes.
         let long = [&marked([0xff, 0xfe], &little)[..], b"\x3d\xd8a\0"].concat();
-        assert!(text_of(&long).ends_with("words\n\u{fffd}a"));
+        assert!(text_of(&long).ends_with("bytes\n\u{fffd}a"));
         for other in [
             &b"\xff\xfe\0\0a\0\0\0"[..],
             b"a\0b\0",

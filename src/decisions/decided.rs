@@ -1,6 +1,6 @@
 //! Decisions about the results, calls and users' texts of a conversation, and what takes their place.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -116,8 +116,6 @@ pub(crate) struct Decided {
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
     known: HashMap<(SlotId, Moment), Decided>,
-    /// The digests of all slots with a decision.
-    digests: HashSet<u128>,
     /// Locations of originals, the next to be looked at first.
     locations: VecDeque<Location>,
 }
@@ -126,19 +124,13 @@ impl Decisions {
     /// Adds decisions, which count from now on.
     pub(crate) fn add(&mut self, decisions: Vec<Decided>) {
         for decided in decisions {
-            self.digests.insert(decided.slot.digest);
             self.locations.extend(decided.locations.iter().cloned());
             self.known.insert((decided.slot, decided.moment), decided);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.digests.is_empty()
-    }
-
-    /// Returns true if there is a decision about any slot with this digest.
-    pub(crate) fn has(&self, digest: u128) -> bool {
-        self.digests.contains(&digest)
+        self.known.is_empty()
     }
 
     /// At most so many locations of originals, others each time until all were given.

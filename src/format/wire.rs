@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::json::{Kind, View};
+use crate::json::{Edit, Kind, New, View};
 use serde_json::Value;
 
 use super::blocks::is_given;
 use super::gemini::is_tool;
-use super::wire_json::{Edits, TextPlace, WireJson};
-use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
+use super::wire_json::{See, Site, WireJson};
+use super::{Anthropic, Gemini, OpenAiChat, Responses};
 use crate::content::Part;
 
 /// A format of wire JSON, chosen at run time. It is a [`Format`](super::Format) itself.
@@ -272,20 +272,16 @@ macro_rules! with {
 }
 
 impl WireJson for WireFormat {
-    fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
+    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
         with!(self, |format| format.see(message, see));
     }
 
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        with!(self, |format| format.result(message, slot, parts))
+    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        with!(self, |format| format.fill(result, parts))
     }
 
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
-        with!(self, |format| format.arguments(message, call, new))
-    }
-
-    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace> {
-        with!(self, |format| format.text_at(message, nth))
+    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
+        with!(self, |format| format.new_arguments(old, new))
     }
 }
 

@@ -134,7 +134,7 @@ async fn treat(
         return Ok(kept(unchanged(Reason::Excluded), Some(item.grounds)));
     };
     // The pass counts what is shown now.
-    (decision.message, decision.tokens) = (Some(item.place.message()), None);
+    (decision.message, decision.tokens) = (Some(item.place.message), None);
     match decision.outcome {
         Outcome::Kept(reason) => {
             let is_final = decision.error.is_none() && reason != Reason::StoreFailed;

@@ -17,7 +17,7 @@
 mod arrivals;
 mod beginning;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join;
@@ -165,8 +165,7 @@ impl History<'_> {
         };
         let committed = commit_over(self.session, self.memory, &over, taken).await?;
         let (mut cleared, new) = committed.apply_new(overlay);
-        let items: HashMap<Place, &Item<'_>> =
-            slots.items().map(|item| (item.place, item)).collect();
+        let items = slots.by_place();
         for (place, new) in new {
             // It is about the original, and not about what was shown of that.
             if let Some(item) = items.get(&place) {

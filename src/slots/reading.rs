@@ -1,11 +1,12 @@
 //! Reads the results, calls and users' texts of a conversation.
 
+use std::collections::HashMap;
+
 use super::memory::{Grounds, Known};
-use super::place::{Place, ResultPrint, print_of_call, print_of_text};
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
-use crate::fingerprint::{Fingerprint, SlotId, SlotIds};
-use crate::format::{Conversation, PartRef};
+use crate::fingerprint::{FieldPrint, SlotId, SlotIds};
+use crate::format::{Conversation, Data, PartRef, Place, ResultHead};
 use crate::report::{Change, Decision};
 use crate::rounds::{CallSite, Outline, Slot, UserText};
 use crate::tokens::{Meter, Text, media_cost};
@@ -41,7 +42,11 @@ pub(crate) struct Item<'c> {
 impl Item<'_> {
     /// A decision about the item that changes nothing yet.
     pub(crate) fn decision(&self) -> Decision {
-        let mut decision = self.place.decision(self.tool, self.call_id, self.bytes);
+        let Place {
+            message, subject, ..
+        } = self.place;
+        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
+        decision.message = Some(message);
         decision.tokens = self.tokens.map(Change::none);
         decision
     }
@@ -63,11 +68,10 @@ impl<'c> Slots<'c> {
         let mut answered = vec![false; outline.calls.len()];
         let mut results = Vec::with_capacity(outline.slots.len());
         for slot in &outline.slots {
-            let item = reading.result(slot, &outline);
             if let Some(call) = slot.call {
-                answered[call] |= item.is_answered;
+                answered[call] |= slot.is_answered;
             }
-            results.push(item);
+            results.push(reading.result(slot, &outline));
         }
         let calls = outline.calls.iter().zip(answered);
         let calls = calls.map(|(call, is_answered)| reading.call(call, is_answered));
@@ -95,11 +99,16 @@ impl<'c> Slots<'c> {
         self.results.iter().chain(&self.calls).chain(&self.texts)
     }
 
+    /// The items by their places.
+    pub(crate) fn by_place(&self) -> HashMap<Place, &Item<'c>> {
+        self.items().map(|item| (item.place, item)).collect()
+    }
+
     /// The call that a result answers, if the conversation has it.
     pub(crate) fn call_of(&self, slot: &Slot<'_>) -> ToolCall {
         let arguments = slot
             .call
-            .map(|call| Text::of_arguments(self.outline.calls[call].call.arguments).read());
+            .map(|call| self.outline.calls[call].call.arguments.text());
         ToolCall::new(
             slot.head.id,
             self.outline.tool(slot),
@@ -114,23 +123,12 @@ struct Reading<'m> {
     ids: SlotIds,
 }
 
-impl Reading<'_> {
+impl<'m> Reading<'m> {
     fn result<'c>(&mut self, slot: &Slot<'c>, outline: &Outline<'c>) -> Item<'c> {
-        let mut print = ResultPrint::new(slot.head);
-        let (mut bytes, mut tokens) = (0, self.meter.map(|_| 0_u64));
-        for part in &slot.parts {
-            let text = print.add(*part);
-            bytes += text.map_or_else(|| part_bytes(*part), Fingerprint::bytes);
-            if let (Some(meter), Some(sum)) = (self.meter, &mut tokens) {
-                let texts = text.zip(Text::of_part(*part));
-                let of_text = texts.map_or(0, |(print, text)| meter.count(print, text));
-                *sum = sum
-                    .saturating_add(media_cost(*part))
-                    .saturating_add(of_text);
-            }
-        }
+        let mut sum = self.sum(print_of_head(slot.head));
+        slot.parts.iter().for_each(|part| sum.add_part(*part));
         let names = [outline.tool(slot), slot.head.id];
-        let mut item = self.item(Place::of(slot), names, print.finish(), bytes, tokens);
+        let mut item = self.item(slot.place, names, sum);
         item.grounds.is_error = slot.head.is_error;
         item.is_answered = slot.is_answered;
         item.is_fixed = slot.head.is_fixed;
@@ -139,39 +137,32 @@ impl Reading<'_> {
 
     fn call<'c>(&mut self, site: &CallSite<'c>, is_answered: bool) -> Item<'c> {
         let call = site.call;
-        let text = Text::of_arguments(call.arguments);
-        let arguments = text.fingerprint();
-        let place = Place::Arguments {
-            message: site.message,
-            call: site.index,
-        };
-        let (print, tokens) = (
-            print_of_call(call, arguments),
-            self.meter.map(|meter| meter.count(arguments, text)),
-        );
-        let names = [call.name, call.id];
+        let print = FieldPrint::new(b'c', call.id.as_bytes()).with(b'n', call.name.as_bytes());
+        let mut sum = self.sum(print);
+        sum.add_text(b'a', &call.arguments.text().into());
         Item {
             is_answered,
             is_fixed: call.is_fixed || call.is_signed,
-            ..self.item(place, names, print, arguments.bytes(), tokens)
+            ..self.item(site.place, [call.name, call.id], sum)
         }
     }
 
     fn text<'c>(&mut self, text: &UserText<'c>, conversation: &dyn Conversation) -> Item<'c> {
-        let content = Text::Is(text.text);
-        let of_text = content.fingerprint();
-        let place = Place::UserText {
-            message: text.message,
-            text: text.index,
-        };
-        let (print, tokens) = (
-            print_of_text(of_text),
-            self.meter.map(|meter| meter.count(of_text, content)),
-        );
+        let Place { message, index, .. } = text.place;
+        let mut sum = self.sum(FieldPrint::new(b'u', b""));
+        sum.add_text(b't', &text.text.into());
         Item {
             is_answered: text.is_answered,
-            is_fixed: text.is_fixed || !conversation.has_text(text.message, text.index),
-            ..self.item(place, [""; 2], print, of_text.bytes(), tokens)
+            is_fixed: text.is_fixed || !conversation.has_text(message, index),
+            ..self.item(text.place, [""; 2], sum)
+        }
+    }
+
+    fn sum(&self, print: FieldPrint) -> ContentSum<'m> {
+        ContentSum {
+            print,
+            bytes: 0,
+            tokens: self.meter.map(|meter| (meter, 0)),
         }
     }
 
@@ -180,10 +171,9 @@ impl Reading<'_> {
         &mut self,
         place: Place,
         [tool, call_id]: [&'c str; 2],
-        print: Fingerprint,
-        bytes: u64,
-        tokens: Option<u64>,
+        sum: ContentSum<'_>,
     ) -> Item<'c> {
+        let print = sum.print.finish();
         Item {
             place,
             tool,
@@ -194,10 +184,61 @@ impl Reading<'_> {
                 is_error: false,
             },
             id: self.ids.next(self.known.original_of(print.digest())),
-            bytes,
-            tokens,
+            bytes: sum.bytes,
+            tokens: sum.tokens.map(|(_, tokens)| tokens),
             is_answered: false,
             is_fixed: false,
+        }
+    }
+}
+
+fn print_of_head(head: ResultHead<'_>) -> FieldPrint {
+    let print = FieldPrint::new(b'r', head.id.as_bytes());
+    print.with(b'n', head.name.unwrap_or_default().as_bytes())
+}
+
+/// The fingerprint and the size of an item, text by text. The fingerprint covers everything that matters: two
+/// results with equal ones hold the same bytes under the same id.
+struct ContentSum<'m> {
+    print: FieldPrint,
+    bytes: u64,
+    tokens: Option<(&'m Meter, u64)>,
+}
+
+impl ContentSum<'_> {
+    fn add_part(&mut self, part: PartRef<'_>) {
+        let kind = match part {
+            PartRef::Text(_) => b't',
+            PartRef::Json(_) => b'j',
+            PartRef::Opaque(_) => b'o',
+            PartRef::Media { mime, data } => {
+                self.print.add(b'm', mime.as_bytes());
+                match data {
+                    Data::Base64(text) => self.print.add(b'6', text.as_bytes()),
+                    Data::Bytes(bytes) => self.print.add(b'b', bytes),
+                }
+                self.bytes += data.decoded_len();
+                b'm'
+            }
+            PartRef::Link { mime, .. } => {
+                self.print.add(b'm', mime.unwrap_or_default().as_bytes());
+                b'l'
+            }
+        };
+        if let Some((_, sum)) = &mut self.tokens {
+            *sum = sum.saturating_add(media_cost(part));
+        }
+        if let Some(text) = Text::of_part(part) {
+            self.add_text(kind, &text);
+        }
+    }
+
+    fn add_text(&mut self, kind: u8, text: &Text<'_>) {
+        let print = text.fingerprint();
+        self.print.add_print(kind, print);
+        self.bytes += print.bytes();
+        if let Some((meter, sum)) = &mut self.tokens {
+            *sum = sum.saturating_add(meter.count(print, text));
         }
     }
 }
@@ -206,7 +247,7 @@ impl Reading<'_> {
 fn part_bytes(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Media { data, .. } => data.decoded_len(),
-        part => Text::of_part(part).map_or(0, Text::bytes),
+        part => Text::of_part(part).map_or(0, |text| text.bytes()),
     }
 }
 
@@ -226,5 +267,53 @@ pub(crate) fn tokens_of(put: &Substitute, meter: &Meter) -> u64 {
             tokens.fold(0, u64::saturating_add)
         }
         Substitute::Arguments(text) => meter.count_str(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn results_with_other_parts_have_other_fingerprints() {
+        let text = serde_json::json!("a");
+        let png = |mime| PartRef::Media {
+            mime,
+            data: Data::Base64("AA=="),
+        };
+        let link = |mime, url| PartRef::Link { mime, url };
+        let lists: [&[PartRef<'_>]; 12] = [
+            &[],
+            &[PartRef::Text("ab"), PartRef::Text("c")],
+            &[PartRef::Text("a"), PartRef::Text("bc")],
+            &[PartRef::Text("abc")],
+            &[PartRef::Text("\"a\"")],
+            &[PartRef::Json((&text).into())],
+            &[PartRef::Opaque((&text).into())],
+            &[png("image/png")],
+            &[png("image/gif")],
+            &[link(None, "u")],
+            &[link(Some("m"), "u")],
+            &[link(None, "v")],
+        ];
+        let mut seen = HashSet::new();
+        for (id, name) in [("", None), ("a", None), ("", Some("a"))] {
+            for list in lists {
+                let head = ResultHead {
+                    id,
+                    name,
+                    ..ResultHead::default()
+                };
+                let mut sum = ContentSum {
+                    print: print_of_head(head),
+                    bytes: 0,
+                    tokens: None,
+                };
+                list.iter().for_each(|part| sum.add_part(*part));
+                assert!(seen.insert(sum.print.finish()), "{id:?} {list:?}");
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::content::Part;
 use crate::format::blocks::take_same;
+use crate::format::wire_json::See;
 use crate::format::{PartRef, Piece};
 
 /// The fields whose value is the content, whatever it is. The only field with another name must hold
@@ -77,12 +78,14 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         }
     }
 
-    pub(super) fn show(&self, see: &mut dyn FnMut(Piece<'m>)) {
+    pub(super) fn show(&self, see: See<'_, 'm, V>) {
         let Some(value) = self.value else { return };
         match (value.as_str(), texts_of(value)) {
-            (Some(text), _) => see(Piece::Content(PartRef::Text(text))),
-            (None, Some(texts)) => texts.for_each(|text| see(Piece::Content(PartRef::Text(text)))),
-            (None, None) => see(Piece::Content(PartRef::Json(value.json()))),
+            (Some(text), _) => see(Piece::Content(PartRef::Text(text)), None),
+            (None, Some(texts)) => {
+                texts.for_each(|text| see(Piece::Content(PartRef::Text(text)), None));
+            }
+            (None, None) => see(Piece::Content(PartRef::Json(value.json())), None),
         }
     }
 

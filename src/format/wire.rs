@@ -154,34 +154,29 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
 
 /// The format of a list of messages.
 fn detect<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
-    let is_text = |message: V| {
+    let has_text = |message: V| {
         let [role, content] = message.pick(["role", "content"]);
         role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
     };
-    let is_list = |message: V, is_one: fn(V) -> bool| {
-        let mut parts = message.get("content").into_iter().flat_map(V::items);
-        parts.any(is_one)
-    };
+    let parts = |message: V| message.get("content").into_iter().flat_map(V::items);
+    let is_text = |part: V| part.text("type") == "text";
     // Anthropic's clients write an assistant's text as a list of texts. Other clients may too, but
     // their other messages then tell them apart.
-    let is_anthropic = |message: V| {
-        message.text("role") == "assistant" && is_list(message, |part| part.text("type") == "text")
+    let is_anthropic =
+        |message: V| message.text("role") == "assistant" && parts(message).any(is_text);
+    let has_only_texts = |message: V| {
+        let is_whole = |part: V| is_text(part) && part.get("text").and_then(V::as_str).is_some();
+        matches!(message.text("role"), "user" | "system" | "developer")
+            && parts(message).next().is_some()
+            && parts(message).all(is_whole)
     };
-    let is_only_text = |message: V| {
-        let is_list = is_list(message, |_| true)
-            && !is_list(message, |part| {
-                part.text("type") != "text" || part.get("text").and_then(V::as_str).is_none()
-            });
-        matches!(message.text("role"), "user" | "system" | "developer") && is_list
-    };
-    let any = |is_one: &dyn Fn(V) -> bool| messages().any(is_one);
-    likely(&messages)
-        .or_else(|| any(&is_anthropic).then_some(WireFormat::Anthropic))
-        .or_else(|| any(&is_text).then_some(WireFormat::OpenAiChat))
-        .or_else(|| {
-            let are_texts = any(&is_only_text) && messages().all(is_only_text);
-            are_texts.then_some(WireFormat::OpenAiChat)
-        })
+    likely(&messages).or_else(|| {
+        if messages().any(is_anthropic) {
+            return Some(WireFormat::Anthropic);
+        }
+        let are_texts = messages().next().is_some() && messages().all(has_only_texts);
+        (are_texts || messages().any(has_text)).then_some(WireFormat::OpenAiChat)
+    })
 }
 
 /// The format of the first message with calls or results in one format's own shape.

@@ -21,10 +21,11 @@ pub(crate) enum Moment {
 }
 
 /// The replacement of a result, of a call's arguments or of a user's text.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Substitute {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Substitute<P = Part> {
     /// The parts of a result, or a user's text.
-    Parts(Vec<Part>),
+    Parts(Vec<P>),
     /// The arguments of a call, as JSON.
     Arguments(String),
 }
@@ -40,14 +41,7 @@ impl Substitute {
 }
 
 /// A replacement as it is written down.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WrittenReplacement {
-    /// The parts of a result.
-    Parts(Vec<WrittenPart>),
-    /// The arguments of a call, as JSON.
-    Arguments(String),
-}
+pub(crate) type WrittenReplacement = Substitute<WrittenPart>;
 
 /// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,20 +77,19 @@ impl WrittenReplacement {
     /// The replacement of an original, of which `original` gives single parts. `None` if it needs a
     /// part that does not exist, or if these arguments are not JSON.
     pub(crate) fn over(&self, original: impl Fn(usize) -> Option<Part>) -> Option<Substitute> {
-        match self {
+        Some(match self {
             Self::Parts(parts) => {
-                let part = |part: &WrittenPart| match part {
+                let parts = parts.iter().map(|part| match part {
                     WrittenPart::Kept(at) => original(*at),
                     WrittenPart::New(part) => Some(part.clone()),
-                };
-                let parts: Option<Vec<Part>> = parts.iter().map(part).collect();
-                Some(Substitute::Parts(parts?))
+                });
+                Substitute::Parts(parts.collect::<Option<_>>()?)
             }
             Self::Arguments(text) => {
                 serde_json::from_str::<IgnoredAny>(text).ok()?;
-                Some(Substitute::Arguments(text.clone()))
+                Substitute::Arguments(text.clone())
             }
-        }
+        })
     }
 }
 

@@ -81,14 +81,15 @@ pub(crate) struct Slot<'c> {
     pub(crate) place: Place,
     pub(crate) head: ResultHead<'c>,
     pub(crate) parts: Vec<PartRef<'c>>,
+    /// The name of the tool, from the message or else from a call with its id.
+    pub(crate) tool: &'c str,
     /// Index of its call in the outline's calls.
     pub(crate) call: Option<usize>,
-    /// Index of a call with the same id that another result has answered, and that still names the tool.
-    answered: Option<usize>,
     /// Number of rounds that had begun when its call was made, or, without a known call, when the
     /// result arrived.
-    pub(crate) round: usize,
-    pub(crate) is_answered: bool,
+    round: usize,
+    /// Number of turns that had begun before it.
+    pub(crate) turn: usize,
 }
 
 /// A call and its place.
@@ -97,7 +98,7 @@ pub(crate) struct CallSite<'c> {
     pub(crate) place: Place,
     pub(crate) call: Call<'c>,
     turn: usize,
-    pub(crate) round: usize,
+    round: usize,
 }
 
 /// A text of a user and its place.
@@ -106,8 +107,7 @@ pub(crate) struct UserText<'c> {
     pub(crate) place: Place,
     pub(crate) text: &'c str,
     /// Number of turns that had begun before it.
-    turn: usize,
-    pub(crate) is_answered: bool,
+    pub(crate) turn: usize,
     /// True if the provider ignores it.
     pub(crate) is_fixed: bool,
 }
@@ -146,14 +146,6 @@ impl Turns {
     }
 }
 
-/// Reason why content stays that is followed by `newer` rounds or turns, of which the newest `keep` are recent.
-fn reason_to_stay(is_answered: bool, newer: usize, keep: usize) -> Option<Reason> {
-    match is_answered {
-        false => Some(Reason::Unanswered),
-        true => (newer < keep).then_some(Reason::Recent),
-    }
-}
-
 impl<'c> Outline<'c> {
     /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result
     /// or a user item ends it. A round is a turn with calls, and the results of those calls.
@@ -179,21 +171,31 @@ impl<'c> Outline<'c> {
         }
     }
 
+    /// Number of rounds begun.
+    fn rounds(&self) -> usize {
+        self.calls.last().map_or(0, |call| call.round)
+    }
+
+    /// Returns true if the model has answered what came after so many turns had begun.
+    pub(crate) fn is_answered(&self, turn: usize) -> bool {
+        turn < self.turns.begun
+    }
+
     /// Reason why a result stays if the newest `keep` rounds are recent; `None` for an old one.
     pub(crate) fn keeps(&self, slot: &Slot<'_>, keep: usize) -> Option<Reason> {
-        let rounds = self.calls.last().map_or(0, |call| call.round);
-        reason_to_stay(slot.is_answered, rounds - slot.round, keep)
+        self.reason_to_stay(slot.turn, self.rounds() - slot.round, keep)
     }
 
     /// Reason why a user's text stays if the newest `keep` turns are recent; `None` for an old one.
     pub(crate) fn keeps_text(&self, text: &UserText<'_>, keep: usize) -> Option<Reason> {
-        reason_to_stay(text.is_answered, self.turns.begun - text.turn, keep)
+        self.reason_to_stay(text.turn, self.turns.begun - text.turn, keep)
     }
 
-    /// The name of the tool that gave the result, from the message or else from its call.
-    pub(crate) fn tool(&self, slot: &Slot<'c>) -> &'c str {
-        let by_call = || Some(self.calls[slot.call.or(slot.answered)?].call.name);
-        slot.head.name.or_else(by_call).unwrap_or_default()
+    fn reason_to_stay(&self, turn: usize, newer: usize, keep: usize) -> Option<Reason> {
+        if !self.is_answered(turn) {
+            return Some(Reason::Unanswered);
+        }
+        (newer < keep).then_some(Reason::Recent)
     }
 }
 
@@ -227,12 +229,7 @@ struct Reader<'c> {
     open: HashMap<&'c str, Vec<usize>>,
     /// The last call that has a result, by id.
     closed: HashMap<&'c str, usize>,
-    rounds: usize,
-    /// The turn with the calls of the last round.
-    round_turn: Option<usize>,
     places: Places,
-    /// Number of results, and of users' texts, that are followed by an assistant item.
-    answered: (usize, usize),
 }
 
 impl<'c> Reader<'c> {
@@ -241,11 +238,7 @@ impl<'c> Reader<'c> {
     }
 
     fn see(&mut self, piece: Piece<'c>) {
-        let turns = self.outline.turns.begun;
         self.outline.turns.see(self.places.message, piece);
-        if self.outline.turns.begun > turns || matches!(piece, Piece::Role(Role::Assistant)) {
-            self.answered = (self.outline.slots.len(), self.outline.texts.len());
-        }
         match (self.places.see(piece), piece) {
             (Some(place), Piece::Call(call)) => self.call(place, call),
             (Some(place), Piece::Result(head)) => self.result(place, head),
@@ -254,7 +247,6 @@ impl<'c> Reader<'c> {
                     place,
                     text,
                     turn: self.outline.turns.begun,
-                    is_answered: false,
                     is_fixed: false,
                 });
             }
@@ -274,37 +266,40 @@ impl<'c> Reader<'c> {
     fn call(&mut self, place: Place, mut call: Call<'c>) {
         call.is_fixed |= call.is_for_program;
         let turn = self.outline.turns.begun;
-        if self.round_turn.replace(turn) != Some(turn) {
-            self.rounds += 1;
-        }
+        let last = self.outline.calls.last();
+        let is_first = last.is_none_or(|last| last.turn != turn);
+        let round = self.outline.rounds() + usize::from(is_first);
         let open = self.open.entry(call.id).or_default();
         open.push(self.outline.calls.len());
         self.outline.calls.push(CallSite {
             place,
             call,
             turn,
-            round: self.rounds,
+            round,
         });
     }
 
     fn result(&mut self, place: Place, mut head: ResultHead<'c>) {
         let call = self.pair(head);
-        let answered = self.closed.get(head.id).copied();
+        // Of several results of a call, the others are still that tool's.
+        let same_id = call.or_else(|| self.closed.get(head.id).copied());
         if let Some(call) = call.filter(|_| !head.id.is_empty()) {
             self.closed.insert(head.id, call);
         }
-        let site = call.map(|call| &self.outline.calls[call]);
+        let calls = &self.outline.calls;
+        let site = call.map(|call| &calls[call]);
         head.is_fixed |= head.is_for_program || site.is_some_and(|site| site.call.is_for_program);
-        let round = site.map_or(self.rounds, |site| site.round);
-        self.outline.slots.push(Slot {
+        let by_call = || Some(calls[same_id?].call.name);
+        let slot = Slot {
             place,
             head,
             parts: Vec::new(),
+            tool: head.name.or_else(by_call).unwrap_or_default(),
             call,
-            answered,
-            round,
-            is_answered: false,
-        });
+            round: site.map_or(self.outline.rounds(), |site| site.round),
+            turn: self.outline.turns.begun,
+        };
+        self.outline.slots.push(slot);
     }
 
     /// The call that a result answers: found by id, or by name and order if there is none. If ids
@@ -334,13 +329,6 @@ impl<'c> Reader<'c> {
             for site in turn {
                 site.call.is_signed = are_signed;
             }
-        }
-        let (results, texts) = self.answered;
-        for slot in &mut self.outline.slots[..results] {
-            slot.is_answered = true;
-        }
-        for text in &mut self.outline.texts[..texts] {
-            text.is_answered = true;
         }
         self.outline
     }

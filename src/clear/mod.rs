@@ -104,14 +104,14 @@ fn repeated<'c>(
     if !session.clears() || known.decisions.is_empty() {
         return (Repeated::default(), overlay);
     }
-    let slots = Slots::of(conversation, &known, None);
+    let slots = Slots::of(conversation, &known);
     if !slots
         .items()
         .any(|item| known.decided_about(item).is_some())
     {
         return (Repeated::default(), overlay);
     }
-    let slots = Slots::of(conversation, &known, Some(&session.meter));
+    let slots = slots.counted(&session.meter);
     let repeated = repeat(session, &known, &slots, &mut overlay);
     (repeated, overlay)
 }

@@ -167,7 +167,7 @@ impl<'a> Planner<'a> {
             return;
         };
         let (call, item) = (&slots.outline.calls[at], &slots.calls[at]);
-        let policy = self.pass.session.policy(slots.outline.tool(slot));
+        let policy = self.pass.session.policy(slot.tool);
         if self.reason_of_age(slot).is_some()
             || !policy.clears()
             || self.taken.contains(&item.place)

@@ -86,7 +86,7 @@ impl Known {
         if decided.is_empty() {
             return;
         }
-        let slots = Slots::of(conversation, &Self::default(), None);
+        let slots = Slots::of(conversation, &Self::default());
         let items = slots.by_place();
         for (place, decided) in decided {
             if let Some(replaced) = items.get(&place) {
@@ -275,7 +275,7 @@ mod tests {
     fn are_decided(known: &Known, contents: &[&str]) -> Vec<bool> {
         let mut messages = results(contents);
         let conversation = Messages::new(Plain, &mut messages);
-        let slots = Slots::of(&conversation, known, None);
+        let slots = Slots::of(&conversation, known);
         let items = slots.results.iter();
         items
             .map(|item| known.decided_about(item).is_some())
@@ -294,7 +294,7 @@ mod tests {
         };
         let put = Substitute::Parts(vec![hint.into()]);
         let decided = Decided {
-            slot: Slots::of(&conversation, &known, None).by_place()[&place].id,
+            slot: Slots::of(&conversation, &known).by_place()[&place].id,
             moment: Moment::Pass,
             put: WrittenReplacement::of(&put, &[]),
             locations: Vec::new(),

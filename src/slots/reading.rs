@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use super::memory::{Grounds, Known};
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
-use crate::fingerprint::{FieldPrint, SlotId, SlotIds};
+use crate::fingerprint::{FieldPrint, Fingerprint, SlotId, SlotIds};
 use crate::format::{Conversation, Data, PartRef, Place, ResultHead};
 use crate::report::{Change, Decision};
 use crate::rounds::{CallSite, Outline, Slot, UserText};
-use crate::tokens::{Meter, Text, media_cost};
+use crate::tokens::{Meter, Text};
 
 /// The results, calls and users' texts of a conversation.
 pub(crate) struct Slots<'c> {
@@ -53,40 +53,48 @@ impl Item<'_> {
 }
 
 impl<'c> Slots<'c> {
-    /// Reads `conversation`. Tokens are counted with `meter`, if there is one.
-    pub(crate) fn of(
-        conversation: &'c dyn Conversation,
-        known: &Known,
-        meter: Option<&Meter>,
-    ) -> Self {
+    /// Reads `conversation`. Counts no tokens.
+    pub(crate) fn of(conversation: &'c dyn Conversation, known: &Known) -> Self {
         let outline = Outline::of(conversation);
         let mut reading = Reading {
             known,
-            meter,
             ids: SlotIds::default(),
         };
         let mut answered = vec![false; outline.calls.len()];
-        let mut results = Vec::with_capacity(outline.slots.len());
         for slot in &outline.slots {
             if let Some(call) = slot.call {
-                answered[call] |= slot.is_answered;
+                answered[call] |= outline.is_answered(slot.turn);
             }
-            results.push(reading.result(slot, &outline));
         }
         let calls = outline.calls.iter().zip(answered);
         let calls = calls.map(|(call, is_answered)| reading.call(call, is_answered));
         let calls: Vec<Item<'_>> = calls.collect();
-        for (slot, result) in outline.slots.iter().zip(&mut results) {
-            result.grounds.call = slot.call.map(|call| calls[call].grounds.print);
-        }
+        let results = outline.slots.iter();
+        let results = results.map(|slot| reading.result(slot, &outline, &calls));
+        let results = results.collect();
         let texts = outline.texts.iter();
-        let texts = texts.map(|text| reading.text(text, conversation)).collect();
+        let texts = texts.map(|text| reading.text(text, &outline, conversation));
+        let texts = texts.collect();
         Self {
             calls,
             results,
             texts,
             outline,
         }
+    }
+
+    /// Counts the tokens of all items.
+    pub(crate) fn counted(mut self, meter: &Meter) -> Self {
+        for (slot, item) in self.outline.slots.iter().zip(&mut self.results) {
+            item.tokens = Some(meter.parts(slot.parts.iter().copied()));
+        }
+        for (site, item) in self.outline.calls.iter().zip(&mut self.calls) {
+            item.tokens = Some(meter.count_str(&site.call.arguments.text()));
+        }
+        for (text, item) in self.outline.texts.iter().zip(&mut self.texts) {
+            item.tokens = Some(meter.count_str(text.text));
+        }
+        self
     }
 
     /// The results, with their slots.
@@ -109,60 +117,59 @@ impl<'c> Slots<'c> {
         let arguments = slot
             .call
             .map(|call| self.outline.calls[call].call.arguments.text());
-        ToolCall::new(
-            slot.head.id,
-            self.outline.tool(slot),
-            arguments.unwrap_or_default(),
-        )
+        ToolCall::new(slot.head.id, slot.tool, arguments.unwrap_or_default())
     }
 }
 
-struct Reading<'m> {
-    known: &'m Known,
-    meter: Option<&'m Meter>,
+struct Reading<'k> {
+    known: &'k Known,
     ids: SlotIds,
 }
 
-impl<'m> Reading<'m> {
-    fn result<'c>(&mut self, slot: &Slot<'c>, outline: &Outline<'c>) -> Item<'c> {
-        let mut sum = self.sum(print_of_head(slot.head));
-        slot.parts.iter().for_each(|part| sum.add_part(*part));
-        let names = [outline.tool(slot), slot.head.id];
-        let mut item = self.item(slot.place, names, sum);
+impl Reading<'_> {
+    fn result<'c>(
+        &mut self,
+        slot: &Slot<'c>,
+        outline: &Outline<'c>,
+        calls: &[Item<'c>],
+    ) -> Item<'c> {
+        let mut print = print_of_head(slot.head);
+        let parts = slot.parts.iter();
+        let bytes = parts.map(|part| add_part(&mut print, *part)).sum();
+        let mut item = self.item(slot.place, [slot.tool, slot.head.id], print, bytes);
+        item.grounds.call = slot.call.map(|call| calls[call].grounds.print);
         item.grounds.is_error = slot.head.is_error;
-        item.is_answered = slot.is_answered;
+        item.is_answered = outline.is_answered(slot.turn);
         item.is_fixed = slot.head.is_fixed;
         item
     }
 
     fn call<'c>(&mut self, site: &CallSite<'c>, is_answered: bool) -> Item<'c> {
         let call = site.call;
-        let print = FieldPrint::new(b'c', call.id.as_bytes()).with(b'n', call.name.as_bytes());
-        let mut sum = self.sum(print);
-        sum.add_text(b'a', &call.arguments.text().into());
+        let arguments = Fingerprint::of(call.arguments.text().as_bytes());
+        let mut print = FieldPrint::new(b'c', call.id.as_bytes());
+        print.add(b'n', call.name.as_bytes());
+        print.add_print(b'a', arguments);
         Item {
             is_answered,
             is_fixed: call.is_fixed || call.is_signed,
-            ..self.item(site.place, [call.name, call.id], sum)
+            ..self.item(site.place, [call.name, call.id], print, arguments.bytes())
         }
     }
 
-    fn text<'c>(&mut self, text: &UserText<'c>, conversation: &dyn Conversation) -> Item<'c> {
+    fn text<'c>(
+        &mut self,
+        text: &UserText<'c>,
+        outline: &Outline<'c>,
+        conversation: &dyn Conversation,
+    ) -> Item<'c> {
         let Place { message, index, .. } = text.place;
-        let mut sum = self.sum(FieldPrint::new(b'u', b""));
-        sum.add_text(b't', &text.text.into());
+        let mut print = FieldPrint::new(b'u', b"");
+        print.add_print(b't', Fingerprint::of(text.text.as_bytes()));
         Item {
-            is_answered: text.is_answered,
+            is_answered: outline.is_answered(text.turn),
             is_fixed: text.is_fixed || !conversation.has_text(message, index),
-            ..self.item(text.place, [""; 2], sum)
-        }
-    }
-
-    fn sum(&self, print: FieldPrint) -> ContentSum<'m> {
-        ContentSum {
-            print,
-            bytes: 0,
-            tokens: self.meter.map(|meter| (meter, 0)),
+            ..self.item(text.place, [""; 2], print, text.text.len() as u64)
         }
     }
 
@@ -171,9 +178,10 @@ impl<'m> Reading<'m> {
         &mut self,
         place: Place,
         [tool, call_id]: [&'c str; 2],
-        sum: ContentSum<'_>,
+        print: FieldPrint,
+        bytes: u64,
     ) -> Item<'c> {
-        let print = sum.print.finish();
+        let print = print.finish();
         Item {
             place,
             tool,
@@ -184,63 +192,45 @@ impl<'m> Reading<'m> {
                 is_error: false,
             },
             id: self.ids.next(self.known.original_of(print.digest())),
-            bytes: sum.bytes,
-            tokens: sum.tokens.map(|(_, tokens)| tokens),
+            bytes,
+            tokens: None,
             is_answered: false,
             is_fixed: false,
         }
     }
 }
 
+/// Begins the fingerprint of a result, which covers everything that matters: two results with equal ones hold the
+/// same bytes under the same id.
 fn print_of_head(head: ResultHead<'_>) -> FieldPrint {
     let print = FieldPrint::new(b'r', head.id.as_bytes());
     print.with(b'n', head.name.unwrap_or_default().as_bytes())
 }
 
-/// The fingerprint and the size of an item, text by text. The fingerprint covers everything that matters: two
-/// results with equal ones hold the same bytes under the same id.
-struct ContentSum<'m> {
-    print: FieldPrint,
-    bytes: u64,
-    tokens: Option<(&'m Meter, u64)>,
-}
-
-impl ContentSum<'_> {
-    fn add_part(&mut self, part: PartRef<'_>) {
-        let kind = match part {
-            PartRef::Text(_) => b't',
-            PartRef::Json(_) => b'j',
-            PartRef::Opaque(_) => b'o',
-            PartRef::Media { mime, data } => {
-                self.print.add(b'm', mime.as_bytes());
-                match data {
-                    Data::Base64(text) => self.print.add(b'6', text.as_bytes()),
-                    Data::Bytes(bytes) => self.print.add(b'b', bytes),
-                }
-                self.bytes += data.decoded_len();
-                b'm'
+/// Adds the next part to the fingerprint of a result. Returns the number of bytes of its content.
+fn add_part(print: &mut FieldPrint, part: PartRef<'_>) -> u64 {
+    let kind = match part {
+        PartRef::Text(_) => b't',
+        PartRef::Json(_) => b'j',
+        PartRef::Opaque(_) => b'o',
+        PartRef::Media { mime, data } => {
+            print.add(b'm', mime.as_bytes());
+            match data {
+                Data::Base64(text) => print.add(b'6', text.as_bytes()),
+                Data::Bytes(bytes) => print.add(b'b', bytes),
             }
-            PartRef::Link { mime, .. } => {
-                self.print.add(b'm', mime.unwrap_or_default().as_bytes());
-                b'l'
-            }
-        };
-        if let Some((_, sum)) = &mut self.tokens {
-            *sum = sum.saturating_add(media_cost(part));
+            return data.decoded_len();
         }
-        if let Some(text) = Text::of_part(part) {
-            self.add_text(kind, &text);
+        PartRef::Link { mime, .. } => {
+            print.add(b'm', mime.unwrap_or_default().as_bytes());
+            b'l'
         }
-    }
-
-    fn add_text(&mut self, kind: u8, text: &Text<'_>) {
-        let print = text.fingerprint();
-        self.print.add_print(kind, print);
-        self.bytes += print.bytes();
-        if let Some((meter, sum)) = &mut self.tokens {
-            *sum = sum.saturating_add(meter.count(print, text));
-        }
-    }
+    };
+    let text = Text::of_part(part).map(|text| text.fingerprint());
+    text.map_or(0, |text| {
+        print.add_print(kind, text);
+        text.bytes()
+    })
 }
 
 /// Number of bytes of a part's content.
@@ -262,10 +252,7 @@ pub(crate) fn bytes_of(put: &Substitute) -> u64 {
 /// Number of tokens of a replacement.
 pub(crate) fn tokens_of(put: &Substitute, meter: &Meter) -> u64 {
     match put {
-        Substitute::Parts(parts) => {
-            let tokens = parts.iter().map(|part| meter.part(part.into()));
-            tokens.fold(0, u64::saturating_add)
-        }
+        Substitute::Parts(parts) => meter.parts(parts.iter().map(PartRef::from)),
         Substitute::Arguments(text) => meter.count_str(text),
     }
 }
@@ -306,13 +293,11 @@ mod tests {
                     name,
                     ..ResultHead::default()
                 };
-                let mut sum = ContentSum {
-                    print: print_of_head(head),
-                    bytes: 0,
-                    tokens: None,
-                };
-                list.iter().for_each(|part| sum.add_part(*part));
-                assert!(seen.insert(sum.print.finish()), "{id:?} {list:?}");
+                let mut print = print_of_head(head);
+                for part in list {
+                    add_part(&mut print, *part);
+                }
+                assert!(seen.insert(print.finish()), "{id:?} {list:?}");
             }
         }
     }

@@ -146,9 +146,12 @@ impl Meter {
         self.count_text(&text.into())
     }
 
-    pub(crate) fn part(&self, part: PartRef<'_>) -> u64 {
-        media_cost(part)
-            .saturating_add(Text::of_part(part).map_or(0, |text| self.count_text(&text)))
+    /// The number of tokens of all `parts`.
+    pub(crate) fn parts<'m>(&self, parts: impl Iterator<Item = PartRef<'m>>) -> u64 {
+        parts.fold(0, |sum, part| {
+            let text = Text::of_part(part).map_or(0, |text| self.count_text(&text));
+            sum.saturating_add(media_cost(part)).saturating_add(text)
+        })
     }
 
     /// Returns an upper bound on the tokens of `tools` and of all messages starting at `from`,

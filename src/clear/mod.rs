@@ -104,7 +104,7 @@ fn repeated<'c>(
     if !session.clears() || known.decisions.is_empty() {
         return (Repeated::default(), overlay);
     }
-    let slots = Slots::of(conversation, &known);
+    let slots = Slots::of(conversation, &known.originals);
     if !slots
         .items()
         .any(|item| known.decided_about(item).is_some())

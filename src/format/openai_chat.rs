@@ -95,22 +95,32 @@ fn show_calls<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
         |details: V| is_signature(details) || details.items().any(is_signature);
     let are_signed = has_signature(message) || details.is_some_and(is_detail_signature);
     let listed = listed.into_iter().flat_map(V::items).enumerate();
-    let listed = listed.map(|(at, call)| (call, Some(("tool_calls", at)), None));
-    let legacy = legacy.map(|call| (call, None, Some("function_call")));
-    for (raw, item, own_key) in listed.chain(legacy) {
-        let (object, key, field) = holder(raw);
-        let arguments = Arguments::of(object.get(field));
+    let listed = listed.map(|(at, call)| {
+        let (object, key, field) = holder(call);
+        let site = Site {
+            item: Some(("tool_calls", at)),
+            key,
+            ..Site::of(object, field)
+        };
+        (call, site)
+    });
+    let legacy = legacy.map(|call| {
+        let site = Site {
+            key: Some("function_call"),
+            ..Site::of(call, "arguments")
+        };
+        (call, site)
+    });
+    for (raw, site) in listed.chain(legacy) {
+        let object = site.object;
         let call = Call {
             is_signed: are_signed || is_signed(raw) || is_signed(object),
             is_for_program: is_for_program(raw) || is_for_program(object),
-            ..Call::new(raw.text("id"), object.text("name"), arguments)
-        };
-        let key = own_key.or(key);
-        let site = Site {
-            item,
-            key,
-            object,
-            field,
+            ..Call::new(
+                raw.text("id"),
+                object.text("name"),
+                Arguments::of(site.get()),
+            )
         };
         see(Piece::Call(call), Some(site));
     }

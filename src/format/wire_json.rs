@@ -27,12 +27,12 @@ pub(crate) struct Site<V> {
 }
 
 impl<'m, V: View<'m>> Site<V> {
-    /// A field of the message itself.
-    pub(super) fn of(message: V, field: &'static str) -> Self {
+    /// A field of `object`, which is the message itself.
+    pub(super) fn of(object: V, field: &'static str) -> Self {
         Self {
             item: None,
             key: None,
-            object: message,
+            object,
             field,
         }
     }

@@ -81,7 +81,7 @@ impl History<'_> {
         let (memory, records) = (self.memory, self.records);
         // The store is asked first, and reads while the history is read here.
         let (caught_up, slots) = join(memory.catch_up(self.session, records), async {
-            Slots::of(&*turn.conversation, &memory.known())
+            Slots::of(&*turn.conversation, &memory.known().originals)
         })
         .await;
         let mut overlay = Overlay::new(&*turn.conversation);

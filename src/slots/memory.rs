@@ -7,13 +7,12 @@ use std::time::SystemTime;
 
 use futures_util::future::{join_all, join3};
 
+use super::reading::{Grounds, Item, Slots};
 use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, ReadRecord, Records};
-use crate::fingerprint::Fingerprint;
 use crate::format::{Conversation, Place};
 use crate::report::Reason;
 use crate::session::Session;
-use crate::slots::{Item, Slots};
 
 /// Contents that are looked for at once, in turn: all of them would be a request each.
 const LOOKED_FOR: usize = 16;
@@ -37,7 +36,7 @@ pub(crate) struct Known {
     pub(crate) decisions: Decisions,
     /// The digest of the original that each replacement stands for, where loops change their messages: the
     /// occurrences of both are counted together.
-    originals: HashMap<u128, u128>,
+    pub(crate) originals: HashMap<u128, u128>,
     /// Results that stay as they arrived.
     pub(crate) kept: HashSet<Grounds>,
     /// Items that no pass ever replaces, and the reasons.
@@ -54,16 +53,6 @@ pub(crate) struct Known {
 pub(crate) struct Anchor {
     pub(crate) usage: u64,
     pub(crate) last_turn: usize,
-}
-
-/// All that a decision about an item may look at. Two calls may have the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Grounds {
-    /// The fingerprint of its id and content.
-    pub(crate) print: Fingerprint,
-    /// The fingerprint of the call that a result answers, if the conversation has it.
-    pub(crate) call: Option<Fingerprint>,
-    pub(crate) is_error: bool,
 }
 
 impl Known {
@@ -86,7 +75,7 @@ impl Known {
         if decided.is_empty() {
             return;
         }
-        let slots = Slots::of(conversation, &Self::default());
+        let slots = Slots::of(conversation, &HashMap::new());
         let items = slots.by_place();
         for (place, decided) in decided {
             if let Some(replaced) = items.get(&place) {
@@ -95,12 +84,6 @@ impl Known {
                 self.decisions.add(vec![decided]);
             }
         }
-    }
-
-    /// The digest of the original for which the content with this `digest` stands: its own, unless it
-    /// replaced another.
-    pub(crate) fn original_of(&self, digest: u128) -> u128 {
-        self.originals.get(&digest).copied().unwrap_or(digest)
     }
 
     /// The decision to repeat about an item, if that is an original.
@@ -275,7 +258,7 @@ mod tests {
     fn are_decided(known: &Known, contents: &[&str]) -> Vec<bool> {
         let mut messages = results(contents);
         let conversation = Messages::new(Plain, &mut messages);
-        let slots = Slots::of(&conversation, known);
+        let slots = Slots::of(&conversation, &known.originals);
         let items = slots.results.iter();
         items
             .map(|item| known.decided_about(item).is_some())
@@ -294,7 +277,7 @@ mod tests {
         };
         let put = Substitute::Parts(vec![hint.into()]);
         let decided = Decided {
-            slot: Slots::of(&conversation, &known).by_place()[&place].id,
+            slot: Slots::of(&conversation, &known.originals).by_place()[&place].id,
             moment: Moment::Pass,
             put: WrittenReplacement::of(&put, &[]),
             locations: Vec::new(),

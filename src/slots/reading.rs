@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::memory::{Grounds, Known};
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
 use crate::fingerprint::{FieldPrint, Fingerprint, SlotId, SlotIds};
@@ -39,6 +38,16 @@ pub(crate) struct Item<'c> {
     pub(crate) is_fixed: bool,
 }
 
+/// All that a decision about an item may look at. Two calls may have the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Grounds {
+    /// The fingerprint of its id and content.
+    pub(crate) print: Fingerprint,
+    /// The fingerprint of the call that a result answers, if the conversation has it.
+    pub(crate) call: Option<Fingerprint>,
+    pub(crate) is_error: bool,
+}
+
 impl Item<'_> {
     /// A decision about the item that changes nothing yet.
     pub(crate) fn decision(&self) -> Decision {
@@ -53,11 +62,12 @@ impl Item<'_> {
 }
 
 impl<'c> Slots<'c> {
-    /// Reads `conversation`. Counts no tokens.
-    pub(crate) fn of(conversation: &'c dyn Conversation, known: &Known) -> Self {
+    /// Reads `conversation`, in which some items stand for `originals`: the digests of those, by their own. Counts
+    /// no tokens.
+    pub(crate) fn of(conversation: &'c dyn Conversation, originals: &HashMap<u128, u128>) -> Self {
         let outline = Outline::of(conversation);
         let mut reading = Reading {
-            known,
+            originals,
             ids: SlotIds::default(),
         };
         let mut answered = vec![false; outline.calls.len()];
@@ -121,8 +131,8 @@ impl<'c> Slots<'c> {
     }
 }
 
-struct Reading<'k> {
-    known: &'k Known,
+struct Reading<'o> {
+    originals: &'o HashMap<u128, u128>,
     ids: SlotIds,
 }
 
@@ -182,6 +192,8 @@ impl Reading<'_> {
         bytes: u64,
     ) -> Item<'c> {
         let print = print.finish();
+        let digest = print.digest();
+        let original = self.originals.get(&digest).copied();
         Item {
             place,
             tool,
@@ -191,7 +203,7 @@ impl Reading<'_> {
                 call: None,
                 is_error: false,
             },
-            id: self.ids.next(self.known.original_of(print.digest())),
+            id: self.ids.next(original.unwrap_or(digest)),
             bytes,
             tokens: None,
             is_answered: false,

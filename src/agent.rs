@@ -9,15 +9,14 @@ use std::sync::Arc;
 use crate::backend::{debug_as_chain, with_source};
 use async_trait::async_trait;
 use auto_impl::auto_impl;
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::{LoopFormat, Message, Messages, OpenAiChat, Plain};
 use crate::guard::guard_future;
-use crate::middleware::{Middleware, Next, ToolHandler, Turn};
+use crate::middleware::{Middleware, Next, Turn};
 
 pub use crate::tool::{Tool, ToolDefinition};
 
@@ -266,24 +265,21 @@ impl Agent {
     }
 
     async fn run_tool(&self, call: &ToolCall) -> Message {
-        let output = Next::new(&self.middlewares, self).run(call).await;
+        let tool = |call: ToolCall| async move {
+            let at = self.names.iter().position(|name| *name == call.name);
+            let unknown = || {
+                let known = self.names.join(", ");
+                ToolError::new(format!("unknown tool; available tools: {known}"))
+            };
+            self.tools[at.ok_or_else(unknown)?].call(&call).await
+        };
+        let output = Next::new(&self.middlewares, &tool).run(call).await;
         let output = ToolOutput::from(output);
         let is_error = output.is_error;
         let (mut parts, interrupted) = output.into_parts().await;
         let is_error = is_error || interrupted.is_some();
         parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
         Message::tool(call, parts, is_error)
-    }
-}
-
-impl<'a> ToolHandler<'a> for Agent {
-    fn handle(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        let at = self.names.iter().position(|name| *name == call.name);
-        let unknown = || {
-            let known = self.names.join(", ");
-            ToolError::new(format!("unknown tool; available tools: {known}"))
-        };
-        async move { self.tools[at.ok_or_else(unknown)?].call(&call).await }.boxed()
     }
 }
 

@@ -4,7 +4,6 @@
 //! Token counts are remembered by fingerprint, what was decided about a result or a call by its [`SlotId`].
 
 use std::collections::HashMap;
-use std::io;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -19,9 +18,14 @@ pub(crate) struct Fingerprint {
 impl Fingerprint {
     /// The fingerprint of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        let mut stream = FingerprintStream::default();
-        stream.add(bytes);
-        stream.finish()
+        Self::new(Sha256::new_with_prefix(bytes), bytes.len() as u64)
+    }
+
+    fn new(sha256: Sha256, bytes: u64) -> Self {
+        let digest: [u8; 32] = sha256.finalize().into();
+        let half = digest.iter().take(16);
+        let digest = half.fold(0, |number, byte| number << 8 | u128::from(*byte));
+        Self { digest, bytes }
     }
 
     /// Number of bytes that were digested.
@@ -34,54 +38,22 @@ impl Fingerprint {
     }
 }
 
-/// An unfinished [`Fingerprint`] of bytes that arrive in pieces, however they are cut. Does not allocate.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FingerprintStream {
+/// An unfinished [`Fingerprint`] of several fields, each set apart from the next by its kind and length. No text
+/// has the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldPrint {
     sha256: Sha256,
     bytes: u64,
 }
 
-impl FingerprintStream {
-    fn add(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
-        self.sha256.update(bytes);
-    }
-
-    /// The fingerprint.
-    pub(crate) fn finish(self) -> Fingerprint {
-        let digest: [u8; 32] = self.sha256.finalize().into();
-        let half = digest.iter().take(16);
-        let digest = half.fold(0, |number, byte| number << 8 | u128::from(*byte));
-        Fingerprint {
-            digest,
-            bytes: self.bytes,
-        }
-    }
-}
-
-/// Lets serializers write to it.
-impl io::Write for FingerprintStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// An unfinished [`Fingerprint`] of several fields, each set apart from the next by its kind and length. No text
-/// has the same one.
-#[derive(Clone, Debug)]
-pub(crate) struct FieldPrint(FingerprintStream);
-
 impl FieldPrint {
     pub(crate) fn new(kind: u8, bytes: &[u8]) -> Self {
-        // No text begins with this byte.
-        let mut stream = FingerprintStream::default();
-        stream.sha256.update([0xff]);
-        Self(stream).with(kind, bytes)
+        let empty = Self {
+            // No text begins with this byte.
+            sha256: Sha256::new_with_prefix([0xff]),
+            bytes: 0,
+        };
+        empty.with(kind, bytes)
     }
 
     /// Adds bytes of a `kind`.
@@ -93,24 +65,24 @@ impl FieldPrint {
     /// Adds bytes of a `kind`.
     pub(crate) fn add(&mut self, kind: u8, bytes: &[u8]) {
         self.begin(kind, bytes.len() as u64);
-        self.0.add(bytes);
+        self.sha256.update(bytes);
     }
 
     /// Adds something of a `kind` by its own fingerprint.
     pub(crate) fn add_print(&mut self, kind: u8, print: Fingerprint) {
         self.begin(kind, print.bytes);
-        self.0.sha256.update(print.digest.to_be_bytes());
-        self.0.bytes += print.bytes;
+        self.sha256.update(print.digest.to_be_bytes());
     }
 
     fn begin(&mut self, kind: u8, length: u64) {
-        self.0.sha256.update([kind]);
-        self.0.sha256.update(length.to_be_bytes());
+        self.sha256.update([kind]);
+        self.sha256.update(length.to_be_bytes());
+        self.bytes += length;
     }
 
     /// The fingerprint.
     pub(crate) fn finish(self) -> Fingerprint {
-        self.0.finish()
+        Fingerprint::new(self.sha256, self.bytes)
     }
 }
 
@@ -162,28 +134,8 @@ impl SlotIds {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::io::Write;
-
-    use proptest::prelude::{any, proptest};
 
     use super::*;
-
-    proptest! {
-        #[test]
-        fn chunk_boundaries_do_not_change_the_fingerprint(
-            bytes in proptest::collection::vec(any::<u8>(), 0..5_000),
-            cuts in proptest::collection::vec(0_usize..5_000, 0..8),
-        ) {
-            let mut stream = FingerprintStream::default();
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
-            cuts.extend([0, bytes.len()]);
-            cuts.sort_unstable();
-            for piece in cuts.windows(2) {
-                stream.write_all(&bytes[piece[0]..piece[1]]).unwrap();
-            }
-            assert_eq!(stream.finish(), Fingerprint::of(&bytes));
-        }
-    }
 
     #[test]
     fn everything_about_a_slot_counts() {

@@ -124,7 +124,7 @@ pub(crate) struct DecisionFailure {
 }
 
 /// The part of the conversation that a decision is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Subject {

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::format::{Call, Conversation, Format, JsonRef, PartRef, Piece, ResultHead, Role};
+use crate::format::{
+    Call, Conversation, Format, JsonRef, PartRef, Piece, Place, Places, ResultHead, Role,
+};
 use crate::report::Reason;
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
@@ -55,9 +57,11 @@ where
     slots
         .into_iter()
         .map(|slot| ResultPlace {
-            message: slot.message,
-            slot: slot.slot,
-            call: slot.call.map(|at| (calls[at].message, calls[at].index)),
+            message: slot.place.message,
+            slot: slot.place.index,
+            call: slot
+                .call
+                .map(|at| (calls[at].place.message, calls[at].place.index)),
         })
         .collect()
 }
@@ -68,134 +72,77 @@ pub(crate) struct Outline<'c> {
     pub(crate) slots: Vec<Slot<'c>>,
     pub(crate) calls: Vec<CallSite<'c>>,
     pub(crate) texts: Vec<UserText<'c>>,
-    pub(crate) turns: Turns,
+    turns: Turns,
 }
 
 /// A result and its place.
 #[derive(Debug)]
 pub(crate) struct Slot<'c> {
-    pub(crate) message: usize,
-    pub(crate) slot: usize,
+    pub(crate) place: Place,
     pub(crate) head: ResultHead<'c>,
     pub(crate) parts: Vec<PartRef<'c>>,
+    /// The name of the tool, from the message or else from a call with its id.
+    pub(crate) tool: &'c str,
     /// Index of its call in the outline's calls.
     pub(crate) call: Option<usize>,
-    /// Index of a call with the same id that another result has answered, and that still names the tool.
-    answered: Option<usize>,
     /// Number of rounds that had begun when its call was made, or, without a known call, when the
     /// result arrived.
-    pub(crate) round: usize,
-    pub(crate) is_answered: bool,
+    round: usize,
+    /// Number of turns that had begun before it.
+    pub(crate) turn: usize,
 }
 
 /// A call and its place.
 #[derive(Debug)]
 pub(crate) struct CallSite<'c> {
-    pub(crate) message: usize,
-    pub(crate) index: usize,
+    pub(crate) place: Place,
     pub(crate) call: Call<'c>,
-    pub(crate) turn: usize,
-    pub(crate) round: usize,
+    turn: usize,
+    round: usize,
 }
 
 /// A text of a user and its place.
 #[derive(Debug)]
 pub(crate) struct UserText<'c> {
-    pub(crate) message: usize,
-    /// Its number among the message's texts.
-    pub(crate) index: usize,
+    pub(crate) place: Place,
     pub(crate) text: &'c str,
     /// Number of turns that had begun before it.
-    turn: usize,
-    pub(crate) is_answered: bool,
+    pub(crate) turn: usize,
     /// True if the provider ignores it.
     pub(crate) is_fixed: bool,
 }
 
-/// Counts the texts of users in a message.
-#[derive(Debug, Default)]
-pub(crate) struct UserTexts {
-    is_users: bool,
-    next: usize,
-}
-
-impl UserTexts {
-    /// The text that a piece is, and its number in the message, if it is a user's.
-    pub(crate) fn see<'c>(&mut self, piece: Piece<'c>) -> Option<(usize, &'c str)> {
-        match piece {
-            Piece::Role(role) => self.is_users = role == Role::User,
-            Piece::Result(_) | Piece::Call(_) => self.is_users = false,
-            Piece::Content(PartRef::Text(text)) if self.is_users => {
-                self.next += 1;
-                return Some((self.next - 1, text));
-            }
-            Piece::Content(_) => {}
-        }
-        None
-    }
-}
-
-/// The message in which the last assistant turn begins. Searches from the end, no further than
-/// needed, and allocates nothing.
+/// The message in which the last assistant turn begins.
 pub(crate) fn last_turn(conversation: &dyn Conversation) -> Option<usize> {
-    // The earliest message of the last turn found so far.
-    let mut begin = None;
-    for message in (0..conversation.len()).rev() {
-        let mut turns = Turns::default();
-        let (mut is_ended, mut begins_here) = (false, false);
-        conversation.visit(message, &mut |piece| {
-            let begun = turns.begun;
-            turns.see(message, piece);
-            if turns.begun > begun {
-                // A turn that begins after an end goes back no further.
-                begins_here = is_ended;
-            }
-            is_ended |= Turns::ends(piece);
-        });
-        match begin {
-            Some(_) if is_ended && !turns.is_open => return begin,
-            _ if turns.begun == 0 => {}
-            _ if begins_here => return Some(message),
-            _ => begin = Some(message),
-        }
+    let mut turns = Turns::default();
+    for message in 0..conversation.len() {
+        conversation.visit(message, &mut |piece| turns.see(message, piece));
     }
-    begin
+    turns.last
 }
 
 /// Counts assistant turns: maximal runs of assistant pieces, each ended by a result or a user's
 /// piece.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turns {
+struct Turns {
     is_open: bool,
     /// Number of turns begun.
-    pub(crate) begun: usize,
+    begun: usize,
     /// The message in which the last turn began.
-    pub(crate) last: Option<usize>,
+    last: Option<usize>,
 }
 
 impl Turns {
-    fn ends(piece: Piece<'_>) -> bool {
-        matches!(piece, Piece::Role(Role::User) | Piece::Result(_))
-    }
-
-    pub(crate) fn see(&mut self, message: usize, piece: Piece<'_>) {
+    fn see(&mut self, message: usize, piece: Piece<'_>) {
         match piece {
             Piece::Role(Role::Assistant) | Piece::Call(_) if !self.is_open => {
                 self.is_open = true;
                 self.begun += 1;
                 self.last = Some(message);
             }
-            piece if Self::ends(piece) => self.is_open = false,
+            Piece::Role(Role::User) | Piece::Result(_) => self.is_open = false,
             _ => {}
         }
-    }
-}
-
-/// Reason why content stays that is followed by `newer` rounds or turns, of which the newest `keep` are recent.
-fn reason_to_stay(is_answered: bool, newer: usize, keep: usize) -> Option<Reason> {
-    match is_answered {
-        false => Some(Reason::Unanswered),
-        true => (newer < keep).then_some(Reason::Recent),
     }
 }
 
@@ -211,21 +158,44 @@ impl<'c> Outline<'c> {
         reader.finish()
     }
 
+    /// Fixes all of it, since a provider ignores it.
+    fn fix(&mut self) {
+        for slot in &mut self.slots {
+            slot.head.is_fixed = true;
+        }
+        for site in &mut self.calls {
+            site.call.is_fixed = true;
+        }
+        for text in &mut self.texts {
+            text.is_fixed = true;
+        }
+    }
+
+    /// Number of rounds begun.
+    fn rounds(&self) -> usize {
+        self.calls.last().map_or(0, |call| call.round)
+    }
+
+    /// Returns true if the model has answered what came after so many turns had begun.
+    pub(crate) fn is_answered(&self, turn: usize) -> bool {
+        turn < self.turns.begun
+    }
+
     /// Reason why a result stays if the newest `keep` rounds are recent; `None` for an old one.
     pub(crate) fn keeps(&self, slot: &Slot<'_>, keep: usize) -> Option<Reason> {
-        let rounds = self.calls.last().map_or(0, |call| call.round);
-        reason_to_stay(slot.is_answered, rounds - slot.round, keep)
+        self.reason_to_stay(slot.turn, self.rounds() - slot.round, keep)
     }
 
     /// Reason why a user's text stays if the newest `keep` turns are recent; `None` for an old one.
     pub(crate) fn keeps_text(&self, text: &UserText<'_>, keep: usize) -> Option<Reason> {
-        reason_to_stay(text.is_answered, self.turns.begun - text.turn, keep)
+        self.reason_to_stay(text.turn, self.turns.begun - text.turn, keep)
     }
 
-    /// The name of the tool that gave the result, from the message or else from its call.
-    pub(crate) fn tool(&self, slot: &Slot<'c>) -> &'c str {
-        let by_call = || Some(self.calls[slot.call.or(slot.answered)?].call.name);
-        slot.head.name.or_else(by_call).unwrap_or_default()
+    fn reason_to_stay(&self, turn: usize, newer: usize, keep: usize) -> Option<Reason> {
+        if !self.is_answered(turn) {
+            return Some(Reason::Unanswered);
+        }
+        (newer < keep).then_some(Reason::Recent)
     }
 }
 
@@ -253,116 +223,83 @@ pub(crate) fn unknown_with(part: PartRef<'_>, word: &str) -> Option<Value> {
 
 /// Reads one piece after the other into an [`Outline`].
 #[derive(Default)]
-pub(crate) struct Reader<'c> {
+struct Reader<'c> {
     outline: Outline<'c>,
     /// Calls without a result yet, by id, oldest first.
     open: HashMap<&'c str, Vec<usize>>,
     /// The last call that has a result, by id.
     closed: HashMap<&'c str, usize>,
-    rounds: usize,
-    /// The turn with the calls of the last round.
-    round_turn: Option<usize>,
-    message: usize,
-    slots_in_message: usize,
-    calls_in_message: usize,
-    texts_in_message: UserTexts,
-    result_is_open: bool,
-    /// Number of results, and of users' texts, that are followed by an assistant item.
-    answered: (usize, usize),
+    places: Places,
 }
 
 impl<'c> Reader<'c> {
-    pub(crate) fn begin(&mut self, message: usize) {
-        self.message = message;
-        self.slots_in_message = 0;
-        self.calls_in_message = 0;
-        self.texts_in_message = UserTexts::default();
-        self.result_is_open = false;
+    fn begin(&mut self, message: usize) {
+        self.places = Places::of(message);
     }
 
-    pub(crate) fn see(&mut self, piece: Piece<'c>) {
-        let turns = self.outline.turns.begun;
-        self.outline.turns.see(self.message, piece);
-        if self.outline.turns.begun > turns || matches!(piece, Piece::Role(Role::Assistant)) {
-            self.answered = (self.outline.slots.len(), self.outline.texts.len());
-        }
-        if let Some((index, text)) = self.texts_in_message.see(piece) {
-            self.outline.texts.push(UserText {
-                message: self.message,
-                index,
-                text,
-                turn: self.outline.turns.begun,
-                is_answered: false,
-                is_fixed: false,
-            });
-        }
-        match piece {
-            Piece::Role(_) => self.result_is_open = false,
-            Piece::Call(call) => self.call(call),
-            Piece::Result(head) => self.result(head),
-            Piece::Content(part) => {
-                if self.result_is_open
+    fn see(&mut self, piece: Piece<'c>) {
+        self.outline.turns.see(self.places.message, piece);
+        match (self.places.see(piece), piece) {
+            (Some(place), Piece::Call(call)) => self.call(place, call),
+            (Some(place), Piece::Result(head)) => self.result(place, head),
+            (Some(place), Piece::Content(PartRef::Text(text))) => {
+                self.outline.texts.push(UserText {
+                    place,
+                    text,
+                    turn: self.outline.turns.begun,
+                    is_fixed: false,
+                });
+            }
+            (_, Piece::Content(part)) => {
+                if self.places.in_result
                     && let Some(slot) = self.outline.slots.last_mut()
                 {
                     slot.parts.push(part);
                 } else if is_compaction(part) {
-                    // The provider ignores all of it.
-                    let before = &mut self.outline;
-                    for slot in &mut before.slots {
-                        slot.head.is_fixed = true;
-                    }
-                    for site in &mut before.calls {
-                        site.call.is_fixed = true;
-                    }
-                    for text in &mut before.texts {
-                        text.is_fixed = true;
-                    }
+                    self.outline.fix();
                 }
             }
+            _ => {}
         }
     }
 
-    fn call(&mut self, mut call: Call<'c>) {
+    fn call(&mut self, place: Place, mut call: Call<'c>) {
         call.is_fixed |= call.is_for_program;
-        if self.round_turn != Some(self.outline.turns.begun) {
-            self.round_turn = Some(self.outline.turns.begun);
-            self.rounds += 1;
-        }
+        let turn = self.outline.turns.begun;
+        let last = self.outline.calls.last();
+        let is_first = last.is_none_or(|last| last.turn != turn);
+        let round = self.outline.rounds() + usize::from(is_first);
         let open = self.open.entry(call.id).or_default();
         open.push(self.outline.calls.len());
-        let (turn, round) = (self.outline.turns.begun, self.rounds);
         self.outline.calls.push(CallSite {
-            message: self.message,
-            index: self.calls_in_message,
+            place,
             call,
             turn,
             round,
         });
-        self.calls_in_message += 1;
     }
 
-    fn result(&mut self, mut head: ResultHead<'c>) {
-        self.result_is_open = true;
+    fn result(&mut self, place: Place, mut head: ResultHead<'c>) {
         let call = self.pair(head);
-        let answered = self.closed.get(head.id).copied();
+        // Of several results of a call, the others are still that tool's.
+        let same_id = call.or_else(|| self.closed.get(head.id).copied());
         if let Some(call) = call.filter(|_| !head.id.is_empty()) {
             self.closed.insert(head.id, call);
         }
-        head.is_fixed |= head.is_for_program
-            || call.is_some_and(|call| self.outline.calls[call].call.is_for_program);
-        let round = call.map_or(self.rounds, |call| self.outline.calls[call].round);
-        let (message, slot) = (self.message, self.slots_in_message);
-        self.outline.slots.push(Slot {
-            message,
-            slot,
+        let calls = &self.outline.calls;
+        let site = call.map(|call| &calls[call]);
+        head.is_fixed |= head.is_for_program || site.is_some_and(|site| site.call.is_for_program);
+        let by_call = || Some(calls[same_id?].call.name);
+        let slot = Slot {
+            place,
             head,
             parts: Vec::new(),
+            tool: head.name.or_else(by_call).unwrap_or_default(),
             call,
-            answered,
-            round,
-            is_answered: false,
-        });
-        self.slots_in_message += 1;
+            round: site.map_or(self.outline.rounds(), |site| site.round),
+            turn: self.outline.turns.begun,
+        };
+        self.outline.slots.push(slot);
     }
 
     /// The call that a result answers: found by id, or by name and order if there is none. If ids
@@ -384,7 +321,7 @@ impl<'c> Reader<'c> {
         Some(open.remove(at))
     }
 
-    pub(crate) fn finish(mut self) -> Outline<'c> {
+    fn finish(mut self) -> Outline<'c> {
         // Google signs only the first of parallel calls, for all of them.
         let calls = &mut self.outline.calls;
         for turn in calls.chunk_by_mut(|one, next| one.turn == next.turn) {
@@ -392,13 +329,6 @@ impl<'c> Reader<'c> {
             for site in turn {
                 site.call.is_signed = are_signed;
             }
-        }
-        let (results, texts) = self.answered;
-        for slot in &mut self.outline.slots[..results] {
-            slot.is_answered = true;
-        }
-        for text in &mut self.outline.texts[..texts] {
-            text.is_answered = true;
         }
         self.outline
     }

@@ -3,12 +3,11 @@
 
 mod memory;
 mod overlay;
-mod place;
 mod reading;
 mod repeat;
 
-pub(crate) use memory::{Anchor, Grounds, Known, Memory};
+pub(crate) use crate::format::Place;
+pub(crate) use memory::{Anchor, Known, Memory};
 pub(crate) use overlay::{Overlay, Puts};
-pub(crate) use place::{Place, any_print, prints_at};
-pub(crate) use reading::{Item, Slots, bytes_of, tokens_of};
+pub(crate) use reading::{Grounds, Item, Slots, bytes_of, tokens_of};
 pub(crate) use repeat::{Repeated, repeat};

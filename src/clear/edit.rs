@@ -11,7 +11,7 @@ use crate::decisions::Substitute;
 use crate::fingerprint::SlotId;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
-use crate::report::{Change, Decision, Outcome, Reason};
+use crate::report::{Change, Decision, Outcome, Reason, Subject};
 use crate::slots::{Grounds, Item, Place, bytes_of, tokens_of};
 use crate::tokens::Meter;
 
@@ -123,14 +123,10 @@ impl SlotEdit {
     ) -> Substitute {
         let lines: Vec<LineText<'_>> = lines.into_iter().collect();
         let texts = || lines.iter().map(|line| &*line.text);
-        match (self.place, &self.frame) {
-            (Place::Result { .. } | Place::UserText { .. }, _) => {
-                Substitute::Parts(parts_of(&lines))
-            }
-            (Place::Arguments { .. }, Some(frame)) => Substitute::Arguments(frame.filled(texts())),
-            (Place::Arguments { .. }, None) => {
-                Substitute::Arguments(cleared_arguments(&join(texts())))
-            }
+        match (self.place.subject, &self.frame) {
+            (Subject::Result | Subject::UserText, _) => Substitute::Parts(parts_of(&lines)),
+            (Subject::Arguments, Some(frame)) => Substitute::Arguments(frame.filled(texts())),
+            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&join(texts()))),
         }
     }
 

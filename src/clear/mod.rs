@@ -48,7 +48,7 @@ use crate::format::Conversation;
 use crate::middleware::Turn;
 use crate::report::Report;
 use crate::session::Session;
-use crate::slots::{Memory, Overlay, Place, Repeated, Slots, any_print, repeat};
+use crate::slots::{Memory, Overlay, Place, Repeated, Slots, repeat};
 use pass::Pass;
 use scan::Scan;
 
@@ -93,8 +93,7 @@ pub(crate) async fn commit_over(
         .await
 }
 
-/// Puts what earlier passes decided over a conversation. Reads its results and calls only if there is anything to
-/// repeat.
+/// Puts what earlier passes decided over a conversation. Counts tokens only if there is anything to repeat.
 fn repeated<'c>(
     session: &Session,
     memory: &Memory,
@@ -102,13 +101,17 @@ fn repeated<'c>(
 ) -> (Repeated, Overlay<'c>) {
     let known = memory.known();
     let mut overlay = Overlay::new(conversation);
-    if !session.clears()
-        || known.decisions.is_empty()
-        || !any_print(conversation, |print| known.has_replaced(print))
+    if !session.clears() || known.decisions.is_empty() {
+        return (Repeated::default(), overlay);
+    }
+    let slots = Slots::of(conversation, &known.originals);
+    if !slots
+        .items()
+        .any(|item| known.decided_about(item).is_some())
     {
         return (Repeated::default(), overlay);
     }
-    let slots = Slots::of(conversation, &known, Some(&session.meter));
+    let slots = slots.counted(&session.meter);
     let repeated = repeat(session, &known, &slots, &mut overlay);
     (repeated, overlay)
 }

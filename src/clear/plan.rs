@@ -66,7 +66,7 @@ impl Plan {
         if counted <= pass.threshold() || scan.count_kind != CountKind::Counted {
             return;
         }
-        let slots = Slots::of(conversation, &known, Some(&session.meter));
+        let slots = Slots::of(conversation, &known.originals).counted(&session.meter);
         let mut planner = Planner::new(pass, &known, &slots, taken);
         planner.choose(counted);
         self.edits = planner.edits;

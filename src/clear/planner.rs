@@ -53,7 +53,7 @@ impl<'a> Planner<'a> {
     {
         let call = || self.slots.call_of(slot);
         let (id, failure) = self.pass.session.id_of(Phase::Clear, slot.head.id, call);
-        let policy = self.pass.session.policy(self.slots.outline.tool(slot));
+        let policy = self.pass.session.policy(slot.tool);
         let source = Source {
             id,
             tool,

@@ -14,7 +14,6 @@ use crate::format::PartRef;
 use crate::report::{ErrorSource, Outcome, Reason, Subject};
 use crate::rounds::Slot;
 use crate::slots::Item;
-use crate::tokens::Text;
 
 /// The treatment of short errors, which tell the model what not to try again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,7 +167,7 @@ impl<'a> Planner<'a> {
             return;
         };
         let (call, item) = (&slots.outline.calls[at], &slots.calls[at]);
-        let policy = self.pass.session.policy(slots.outline.tool(slot));
+        let policy = self.pass.session.policy(slot.tool);
         if self.reason_of_age(slot).is_some()
             || !policy.clears()
             || self.taken.contains(&item.place)
@@ -186,7 +185,7 @@ impl<'a> Planner<'a> {
             self.edits.push(SlotEdit::kept(item, reason));
             return;
         }
-        let text = Text::of_arguments(call.call.arguments).read();
+        let text = call.call.arguments.text();
         let is_hint = |text: &str| self.pass.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
             self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));

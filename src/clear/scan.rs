@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use super::pass::Pass;
 use crate::fingerprint::Fingerprint;
-use crate::format::{Call, Conversation, JsonRef, PartRef, Piece};
+use crate::format::{Call, Conversation, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::CountKind;
 use crate::rounds::{is_compaction, last_turn, unknown_with};
@@ -95,12 +95,7 @@ impl<'c> Scan<'c> {
             visitor.message(conversation, message);
         }
         for tool in loaded(tools, conversation) {
-            match tool {
-                Cow::Borrowed(tool) => visitor.text(Text::of_json(tool.into())),
-                Cow::Owned(tool) => {
-                    visitor.add(meter.count_text(Text::of_json((&tool).into())));
-                }
-            }
+            visitor.text(tool.to_string().into());
         }
         visitor.found
     }
@@ -108,7 +103,7 @@ impl<'c> Scan<'c> {
     /// Counts the new texts.
     fn count(&mut self, meter: &Meter) {
         for (print, text) in self.new.drain(..) {
-            self.tokens = self.tokens.saturating_add(meter.count(print, text));
+            self.tokens = self.tokens.saturating_add(meter.count(print, &text));
         }
     }
 
@@ -118,24 +113,13 @@ impl<'c> Scan<'c> {
         if bytes >= LARGE
             && let Ok(runtime) = Handle::try_current()
         {
-            let texts: Vec<_> = self
-                .new
-                .iter()
-                .map(|(print, text)| {
-                    let is_opaque = matches!(text, Text::Opaque(_));
-                    (*print, text.read().into_owned(), is_opaque)
-                })
+            let texts: Vec<_> = (self.new.iter())
+                .map(|(print, text)| (*print, text.clone().into_owned()))
                 .collect();
             let own = meter.clone();
             let count = move || {
-                for (print, text, is_opaque) in &texts {
-                    own.count(
-                        *print,
-                        match is_opaque {
-                            true => Text::Opaque(JsonRef::Spelled(text)),
-                            false => Text::Is(text),
-                        },
-                    );
+                for (print, text) in &texts {
+                    own.count(*print, text);
                 }
             };
             // If this fails, `count` does it here.
@@ -261,8 +245,8 @@ impl<'c> Visitor<'_, 'c> {
             }
             return;
         }
-        self.text(Text::Is(call.name));
-        self.text(Text::of_arguments(call.arguments));
+        self.text(call.name.into());
+        self.text(call.arguments.text().into());
     }
 
     /// Counts a text.

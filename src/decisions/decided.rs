@@ -1,6 +1,6 @@
 //! Decisions about the results, calls and users' texts of a conversation, and what takes their place.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -21,10 +21,11 @@ pub(crate) enum Moment {
 }
 
 /// The replacement of a result, of a call's arguments or of a user's text.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Substitute {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Substitute<P = Part> {
     /// The parts of a result, or a user's text.
-    Parts(Vec<Part>),
+    Parts(Vec<P>),
     /// The arguments of a call, as JSON.
     Arguments(String),
 }
@@ -40,14 +41,7 @@ impl Substitute {
 }
 
 /// A replacement as it is written down.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WrittenReplacement {
-    /// The parts of a result.
-    Parts(Vec<WrittenPart>),
-    /// The arguments of a call, as JSON.
-    Arguments(String),
-}
+pub(crate) type WrittenReplacement = Substitute<WrittenPart>;
 
 /// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,20 +77,19 @@ impl WrittenReplacement {
     /// The replacement of an original, of which `original` gives single parts. `None` if it needs a
     /// part that does not exist, or if these arguments are not JSON.
     pub(crate) fn over(&self, original: impl Fn(usize) -> Option<Part>) -> Option<Substitute> {
-        match self {
+        Some(match self {
             Self::Parts(parts) => {
-                let part = |part: &WrittenPart| match part {
+                let parts = parts.iter().map(|part| match part {
                     WrittenPart::Kept(at) => original(*at),
                     WrittenPart::New(part) => Some(part.clone()),
-                };
-                let parts: Option<Vec<Part>> = parts.iter().map(part).collect();
-                Some(Substitute::Parts(parts?))
+                });
+                Substitute::Parts(parts.collect::<Option<_>>()?)
             }
             Self::Arguments(text) => {
                 serde_json::from_str::<IgnoredAny>(text).ok()?;
-                Some(Substitute::Arguments(text.clone()))
+                Substitute::Arguments(text.clone())
             }
-        }
+        })
     }
 }
 
@@ -116,8 +109,6 @@ pub(crate) struct Decided {
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
     known: HashMap<(SlotId, Moment), Decided>,
-    /// The digests of all slots with a decision.
-    digests: HashSet<u128>,
     /// Locations of originals, the next to be looked at first.
     locations: VecDeque<Location>,
 }
@@ -126,19 +117,13 @@ impl Decisions {
     /// Adds decisions, which count from now on.
     pub(crate) fn add(&mut self, decisions: Vec<Decided>) {
         for decided in decisions {
-            self.digests.insert(decided.slot.digest);
             self.locations.extend(decided.locations.iter().cloned());
             self.known.insert((decided.slot, decided.moment), decided);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.digests.is_empty()
-    }
-
-    /// Returns true if there is a decision about any slot with this digest.
-    pub(crate) fn has(&self, digest: u128) -> bool {
-        self.digests.contains(&digest)
+        self.known.is_empty()
     }
 
     /// At most so many locations of originals, others each time until all were given.

@@ -1,10 +1,10 @@
 //! Anthropic's messages as wire JSON.
 
-use crate::json::{Edit, New, Step, View};
+use crate::json::{Edit, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed, loads_tools};
-use super::wire_json::{Edits, Roles, TextPlace, WireJson};
+use super::wire_json::{Roles, See, Site, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -29,7 +29,7 @@ impl Anthropic {
 }
 
 impl WireJson for Anthropic {
-    fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
+    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
         let [role, content] = message.pick(["role", "content"]);
         let role = match role.and_then(V::as_str) {
             Some("assistant") => Role::Assistant,
@@ -37,77 +37,55 @@ impl WireJson for Anthropic {
             _ => Role::System,
         };
         let Some(blocks) = content.filter(|content| content.is_array()) else {
-            see(Piece::Role(role));
-            return Self::show(content, see);
+            see(Piece::Role(role), None);
+            return Self::show(message, "content", see);
         };
         let mut roles = Roles::new(role);
-        for block in blocks.items() {
+        for (at, block) in blocks.items().enumerate() {
+            let item = ("content", at);
+            let site = |field| Site {
+                item: Some(item),
+                ..Site::of(block, field)
+            };
             let kind = block.text("type");
             roles.show(kind == "tool_result", see);
             match kind {
                 "tool_result" => {
                     let [is_error, content] = block.pick(["is_error", "content"]);
                     let is_error = is_error.and_then(V::as_bool);
-                    see(Piece::Result(ResultHead {
+                    let head = ResultHead {
                         is_error: is_error.unwrap_or_default(),
                         is_fixed: loads_tools(content),
                         id: block.text("tool_use_id"),
                         ..ResultHead::default()
-                    }));
-                    Self::show_slot(content, see);
+                    };
+                    see(Piece::Result(head), Some(site("content")));
+                    Self::show_slot(block, "content", see);
                 }
                 // The provider's own signatures cover the thinking, not the call.
                 "tool_use" => {
                     let arguments = Arguments::json(block.get("input"));
-                    see(Piece::Call(Call {
+                    let call = Call {
                         is_signed: is_signed(block),
                         is_for_program: is_for_program(block),
                         ..Call::new(block.text("id"), block.text("name"), arguments)
-                    }));
+                    };
+                    see(Piece::Call(call), Some(site("input")));
                 }
-                _ => see(Piece::Content(Self::part(block))),
+                _ => Self::show_part(block, item, see),
             }
         }
         roles.end(see);
     }
 
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        let (block, path) = nth_block(message, "tool_result", slot)?;
-        if loads_tools(block.get("content")) {
-            return None;
-        }
-        Some(Self::replace(block, path, "content", parts))
+    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        Self::replace(result, parts)
     }
-
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
-        let (_, path) = nth_block(message, "tool_use", call)?;
-        Some(vec![Edit::set(path, "input", New::Text(new))])
-    }
-
-    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace> {
-        let is_user = message.text("role") == "user";
-        is_user.then(|| Self::nth_text(message.get("content"), nth))?
-    }
-}
-
-fn nth_block<'m, V: View<'m>>(message: V, kind: &str, nth: usize) -> Option<(V, Vec<Step>)> {
-    let blocks = message.get("content")?.items().enumerate();
-    let (at, block) = blocks
-        .filter(|(_, block)| block.text("type") == kind)
-        .nth(nth)?;
-    Some((block, vec![Step::Field("content"), Step::Item(at)]))
 }
 
 impl Blocks for Anthropic {
-    const TEXT: &'static str = "text";
-
-    fn text_field(kind: &str) -> Option<&'static str> {
-        match kind {
-            "text" => Some("text"),
-            "thinking" => Some("thinking"),
-            _ => None,
-        }
-    }
+    const TEXTS: &'static [(&'static str, &'static str)] =
+        &[("text", "text"), ("thinking", "thinking")];
 
     fn read<'m, V: View<'m>>(block: V) -> Option<PartRef<'m>> {
         // A document with a title or citations is more than its bytes, so it stays opaque.

@@ -6,23 +6,21 @@
 
 use std::collections::VecDeque;
 
-use crate::json::{Edit, JsonRef, Kind, ListItem, New, Step, View};
+use crate::json::{Edit, JsonRef, Kind, ListItem, New, View};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::wire_json::TextPlace;
+use super::wire_json::{See, Site};
 use super::{PartRef, Piece};
 use crate::content::Part;
 
 /// Parts of content as one wire format writes them.
 pub(super) trait Blocks {
-    /// The type of a new text part.
-    const TEXT: &'static str;
+    /// The types of text parts, and the field that holds each one's text: in results always `text`. New parts
+    /// have the first type.
+    const TEXTS: &'static [(&'static str, &'static str)];
 
-    /// The field that holds the text of a part of type `kind`; `None` if it is not a text part. In
-    /// results it is always `text`.
-    fn text_field(kind: &str) -> Option<&'static str>;
     /// Reads a part that is media or a link; `None` for any other.
     fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>>;
     /// A part that holds bytes.
@@ -43,48 +41,56 @@ pub(super) trait Blocks {
 
     /// A text part.
     fn text(text: String) -> Value {
-        json!({"type": Self::TEXT, "text": text})
+        json!({"type": Self::TEXTS[0].0, "text": text})
+    }
+
+    /// The field that holds the text of a part of type `kind`; `None` if it is not a text part.
+    fn text_field(kind: &str) -> Option<&'static str> {
+        let (_, field) = Self::TEXTS.iter().find(|(text, _)| *text == kind)?;
+        Some(field)
     }
 
     fn is_text(kind: &str) -> bool {
         Self::text_field(kind) == Some("text")
     }
 
-    /// Shows the content of a message.
-    fn show<'m, V: View<'m>>(content: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
-        let Some(content) = content else { return };
+    /// Shows the content that is in `field` of a message.
+    fn show<'m, V: View<'m>>(message: V, field: &'static str, see: See<'_, 'm, V>) {
+        let Some(content) = message.get(field) else {
+            return;
+        };
         match (content.kind(), content.as_str()) {
             (Kind::Null, _) => {}
-            (_, Some(text)) => see(Piece::Content(PartRef::Text(text))),
-            (Kind::Array, _) => content
-                .items()
-                .for_each(|part| see(Piece::Content(Self::part(part)))),
-            _ => see(Piece::Content(PartRef::Json(content.json()))),
+            (_, Some(text)) => {
+                let site = Site::of(message, field);
+                see(Piece::Content(PartRef::Text(text)), Some(site));
+            }
+            (Kind::Array, _) => {
+                for (at, part) in content.items().enumerate() {
+                    Self::show_part(part, (field, at), see);
+                }
+            }
+            _ => see(Piece::Content(PartRef::Json(content.json())), None),
         }
     }
 
-    /// The place of the n-th text that [`show`](Self::show) shows of a message's `content`.
-    fn nth_text<'m, V: View<'m>>(content: Option<V>, nth: usize) -> Option<TextPlace> {
-        let content = content?;
-        if content.as_str().is_some() {
-            return (nth == 0).then_some((Vec::new(), "content"));
-        }
-        let parts = content.items().enumerate();
-        let (at, part) = parts
-            .filter(|(_, part)| matches!(Self::part(*part), PartRef::Text(_)))
-            .nth(nth)?;
-        let field = Self::text_field(part.text("type"))?;
-        Some((vec![Step::Field("content"), Step::Item(at)], field))
+    /// Shows a part of a message, which is an `item` of a list.
+    fn show_part<'m, V: View<'m>>(part: V, item: (&'static str, usize), see: See<'_, 'm, V>) {
+        let site = Self::text_field(part.text("type")).map(|field| Site {
+            item: Some(item),
+            ..Site::of(part, field)
+        });
+        see(Piece::Content(Self::part(part)), site);
     }
 
     /// Shows the content of a result slot that may be replaced.
-    fn show_slot<'m, V: View<'m>>(content: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
-        let Some(list) = content.filter(|content| content.is_array()) else {
-            return Self::show(content, see);
+    fn show_slot<'m, V: View<'m>>(result: V, field: &'static str, see: See<'_, 'm, V>) {
+        let Some(list) = result.get(field).filter(|content| content.is_array()) else {
+            return Self::show(result, field, see);
         };
         let are_kept = Self::keeps_unknown_fields(list);
         for part in list.items() {
-            see(Piece::Content(Self::slot_part(part, are_kept)));
+            see(Piece::Content(Self::slot_part(part, are_kept)), None);
         }
     }
 
@@ -97,20 +103,14 @@ pub(super) trait Blocks {
         }
     }
 
-    /// Replaces a slot's content, which is in `field` of `holder`, by `parts`. One text, or one JSON
-    /// document, becomes a string, which every provider accepts. Anything else becomes an array, and so does whatever
-    /// replaces an array.
-    fn replace<'m, V: View<'m>>(
-        holder: V,
-        path: Vec<Step>,
-        field: &'static str,
-        parts: Vec<Part>,
-    ) -> Vec<Edit<'m>> {
-        let content = match holder.get(field).filter(|content| content.is_array()) {
+    /// Replaces a slot's content by `parts`. One text, or one JSON document, becomes a string, which every
+    /// provider accepts. Anything else becomes an array, and so does whatever replaces an array.
+    fn replace<'m, V: View<'m>>(result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        let content = match result.get().filter(|content| content.is_array()) {
             Some(old) => Self::replace_array(old, parts),
             None => New::Value(Self::content(parts)),
         };
-        vec![Edit::set(path, field, content)]
+        vec![result.set(content)]
     }
 
     /// Content made of new parts.

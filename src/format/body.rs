@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::backend::debug_as_chain;
-use crate::json::{InvalidJson, JsonText, Node, View};
+use crate::json::{InvalidJson, JsonRef, JsonText, Node, View};
 use serde_json::Value;
 
 use super::wire::FIELDS;
@@ -38,17 +38,11 @@ use super::{WireFormat, foreign_format};
 #[derive(Clone, Debug)]
 pub struct RequestBody {
     format: Option<WireFormat>,
-    /// The messages as they came.
-    originals: Vec<JsonText>,
+    /// The body as it came.
+    document: JsonText,
+    /// The place of each message in it.
+    places: Vec<Range<usize>>,
     messages: Vec<JsonText>,
-    /// The text without its messages.
-    around: String,
-    /// The place of each message in `around`.
-    places: Vec<usize>,
-    /// Byte ranges of the items of `tools` in `around`.
-    tools: Vec<Range<usize>>,
-    /// The other fields of the body, and the byte ranges of their values in `around`.
-    fields: Vec<(String, Range<usize>)>,
 }
 
 /// Bytes that a value or a key takes: its place in the body, in a list that grows by doubling, and its
@@ -137,36 +131,16 @@ impl RequestBody {
         if all > memory {
             return Err(BodyError::TooDense);
         }
-        let originals: Vec<JsonText> = items().map(Node::to_text).collect();
+        let messages: Vec<JsonText> = items().map(Node::to_text).collect();
         let format = list.map_or(Some(WireFormat::Responses), |(field, _)| {
-            WireFormat::of_messages(root, field, || originals.iter().map(Node::root))
+            WireFormat::of_messages(root, field, || messages.iter().map(Node::root))
         });
-        let (mut around, mut places, mut end) = (String::new(), Vec::new(), 0);
-        for message in items().map(Node::range) {
-            around.push_str(&document.as_str()[end..message.start]);
-            places.push(around.len());
-            end = message.end;
-        }
-        let cut = end - around.len();
-        around.push_str(&document.as_str()[end..]);
-        // All messages are in one list, so everything else comes before or after all of them.
-        let place = |node: Node<'_>| {
-            let before = if node.range().start < end { 0 } else { cut };
-            node.range().start - before..node.range().end - before
-        };
-        let tools = tools.into_iter().flat_map(View::items).map(place);
-        let field = list.and_then(|(field, _)| field);
-        let others = root.fields().filter(|(name, _)| Some(*name) != field);
+        let places = items().map(Node::range).collect();
         Ok(Self {
             format,
-            messages: originals.clone(),
+            document,
             places,
-            tools: tools.collect(),
-            fields: others
-                .map(|(name, value)| (name.to_owned(), place(value)))
-                .collect(),
-            originals,
-            around,
+            messages,
         })
     }
 
@@ -179,8 +153,8 @@ impl RequestBody {
     /// The name of the framework's format that a message is in, by [`foreign_format`].
     #[must_use]
     pub fn foreign_format(&self) -> Option<&'static str> {
-        let mut messages = self.originals.iter();
-        messages.find_map(|message| foreign_format(Node::root(message)))
+        let (_, messages) = WireFormat::list(Node::root(&self.document))?;
+        messages.items().find_map(foreign_format)
     }
 
     /// The messages as they are now.
@@ -191,7 +165,8 @@ impl RequestBody {
 
     /// The messages as they came.
     pub fn originals(&self) -> impl Iterator<Item = &str> {
-        self.originals.iter().map(JsonText::as_str)
+        let places = self.places.iter();
+        places.map(|place| &self.document.as_str()[place.clone()])
     }
 
     /// The messages, to be changed through [`Spelled`](super::Spelled). Their number is fixed,
@@ -205,27 +180,31 @@ impl RequestBody {
     /// is given as a string of its text.
     #[must_use]
     pub fn tools(&self) -> Vec<Value> {
-        let tool = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
-        let texts = self.tools.iter().map(|tool| &self.around[tool.clone()]);
+        let tools = Node::root(&self.document).get("tools");
+        let texts = tools.into_iter().flat_map(View::items).map(View::json);
+        let tool = |text: JsonRef<'_>| text.to_value().unwrap_or_else(|| text.to_string().into());
         texts.map(tool).collect()
     }
 
     /// The body's other fields, which are not its messages: their names, and their values as JSON text.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        let fields = self.fields.iter();
-        fields.map(|(name, place)| (name.as_str(), &self.around[place.clone()]))
+        let root = Node::root(&self.document);
+        let messages = WireFormat::list(root).and_then(|(field, _)| field);
+        let others = root.fields();
+        let others = others.filter(move |(name, _)| Some(*name) != messages);
+        others.map(|(name, value)| (name, value.spelling()))
     }
 }
 
 /// Writes the whole body, with the current messages.
 impl fmt::Display for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut at = 0;
-        for (message, &place) in self.messages.iter().zip(&self.places) {
-            f.write_str(&self.around[at..place])?;
+        let (text, mut at) = (self.document.as_str(), 0);
+        for (message, place) in self.messages.iter().zip(&self.places) {
+            f.write_str(&text[at..place.start])?;
             f.write_str(message.as_str())?;
-            at = place;
+            at = place.end;
         }
-        f.write_str(&self.around[at..])
+        f.write_str(&text[at..])
     }
 }

@@ -2,12 +2,12 @@
 
 mod response;
 
-use crate::json::{Edit, Kind, ListItem, New, Step, View};
+use crate::json::{Edit, Kind, ListItem, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
 use super::blocks::{is_given, is_signed};
-use super::wire_json::{Edits, Roles, TextPlace, WireJson};
+use super::wire_json::{Roles, See, Site, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -45,7 +45,7 @@ impl Gemini {
 }
 
 impl WireJson for Gemini {
-    fn see<'m, V: View<'m>>(self, content: V, see: &mut dyn FnMut(Piece<'m>)) {
+    fn see<'m, V: View<'m>>(self, content: V, see: See<'_, 'm, V>) {
         let [role, parts] = content.pick(["role", "parts"]);
         let role = match role.and_then(V::as_str) {
             Some("model") => Role::Assistant,
@@ -57,58 +57,52 @@ impl WireJson for Gemini {
         let are_signed =
             parts().any(|part| is_signed(part) || field(part, CALL).is_some_and(is_signed));
         let mut roles = Roles::new(role);
-        for part in parts() {
-            let response = field(part, RESPONSE);
+        for (at, part) in parts().enumerate() {
+            let site = |key, object: V, field| Site {
+                item: Some(("parts", at)),
+                key,
+                object,
+                field,
+            };
+            let response = named(part, RESPONSE);
             roles.show(response.is_some(), see);
-            if let Some(response) = response {
+            if let Some((key, response)) = response {
                 let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
                 let given = ResponseContent::of(given);
-                see(Piece::Result(ResultHead {
+                let head = ResultHead {
                     name: name.and_then(V::as_str),
                     is_error: given.is_error,
                     id: id.and_then(V::as_str).unwrap_or_default(),
                     ..ResultHead::default()
-                }));
+                };
+                see(
+                    Piece::Result(head),
+                    Some(site(Some(key), response, "response")),
+                );
                 given.show(see);
-                let media = media.into_iter().flat_map(V::items);
-                media.for_each(|part| see(Piece::Content(read_part(part))));
-            } else if let Some(call) = field(part, CALL) {
+                for part in media.into_iter().flat_map(V::items) {
+                    see(Piece::Content(read_part(part)), None);
+                }
+            } else if let Some((key, call)) = named(part, CALL) {
                 let arguments = Arguments::json(call.get("args"));
-                see(Piece::Call(Call {
+                let shown = Call {
                     is_signed: are_signed,
                     ..Call::new(call.text("id"), call.text("name"), arguments)
-                }));
+                };
+                see(Piece::Call(shown), Some(site(Some(key), call, "args")));
             } else {
-                see(Piece::Content(read_part(part)));
+                let text = site(None, part, "text");
+                see(Piece::Content(read_part(part)), Some(text));
             }
         }
         roles.end(see);
     }
 
-    fn result<'m, V: View<'m>>(self, content: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        let (response, path) = nth_part(content, RESPONSE, slot)?;
-        let [given, media] = response.pick(["response", "parts"]);
+    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        let media = result.object.get("parts");
         let media = media.into_iter().flat_map(V::items);
-        Some(ResponseContent::of(given).replace(path, media, parts, read_part))
-    }
-
-    fn arguments<'m, V: View<'m>>(self, content: V, call: usize, new: String) -> Edits<'m> {
-        let (_, path) = nth_part(content, CALL, call)?;
-        Some(vec![Edit::set(path, "args", New::Text(new))])
-    }
-
-    fn text_at<'m, V: View<'m>>(self, content: V, nth: usize) -> Option<TextPlace> {
-        if matches!(content.text("role"), "model" | "system") {
-            return None;
-        }
-        let is_text = |part: V| {
-            field(part, RESPONSE).is_none()
-                && field(part, CALL).is_none()
-                && matches!(read_part(part), PartRef::Text(_))
-        };
-        let mut parts = content.get("parts")?.items().enumerate();
-        let (at, _) = parts.by_ref().filter(|(_, part)| is_text(*part)).nth(nth)?;
-        Some((vec![Step::Field("parts"), Step::Item(at)], "text"))
+        let given = ResponseContent::of(result.get());
+        given.replace(result.path(), media, parts, read_part)
     }
 }
 
@@ -127,28 +121,14 @@ pub(super) fn is_tool<'m, V: View<'m>>(part: V) -> bool {
     fields.into_iter().flatten().any(is_given)
 }
 
-fn field<'m, V: View<'m>>(value: V, names: FieldSpellings) -> Option<V> {
-    let [camel, snake] = value.pick(names);
-    camel.or(snake)
+/// A field and its spelling.
+fn named<'m, V: View<'m>>(value: V, names: FieldSpellings) -> Option<(&'static str, V)> {
+    let mut fields = names.into_iter().zip(value.pick(names));
+    fields.find_map(|(name, field)| Some((name, field?)))
 }
 
-/// The n-th response or call, and the path to it. A part that is both counts as a response, as it
-/// does in `see`.
-fn nth_part<'m, V: View<'m>>(
-    content: V,
-    names: FieldSpellings,
-    nth: usize,
-) -> Option<(V, Vec<Step>)> {
-    let is_one = |part: V| {
-        let mut kinds = [RESPONSE, CALL].into_iter();
-        kinds.find(|names| field(part, *names).is_some()) == Some(names)
-    };
-    let parts = content.get("parts")?.items().enumerate();
-    let (at, part) = parts.filter(|(_, part)| is_one(*part)).nth(nth)?;
-    let name = names.into_iter().find(|name| part.has(name))?;
-    let is_one = part.get(name).filter(|part| part.is_object())?;
-    let path = vec![Step::Field("parts"), Step::Item(at), Step::Field(name)];
-    Some((is_one, path))
+fn field<'m, V: View<'m>>(value: V, names: FieldSpellings) -> Option<V> {
+    Some(named(value, names)?.1)
 }
 
 fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {

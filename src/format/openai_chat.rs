@@ -1,13 +1,13 @@
 //! Chat-completions messages as wire JSON.
 
-use crate::json::{Edit, Step, View};
+use crate::json::{Edit, New, View};
 use serde_json::{Value, json};
 
 use super::blocks::{
     Blocks, data_url, has_signature, is_for_program, is_signed, loads_tools, new_arguments,
     read_url,
 };
-use super::wire_json::{Edits, TextPlace, WireJson};
+use super::wire_json::{See, Site, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -29,124 +29,100 @@ impl OpenAiChat {
 }
 
 impl WireJson for OpenAiChat {
-    fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
+    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
         // Several fields in one go, since this runs for every message.
         let [role, content, id, name] = message.pick(["role", "content", "tool_call_id", "name"]);
         let text = |field: Option<V>| field.and_then(V::as_str);
         let [role, id, name] = [role, id, name].map(text);
         match role {
             Some("assistant") => {
-                see(Piece::Role(Role::Assistant));
-                let [fields, tool_calls, function_call, details, blocks, refusal] = message.pick([
-                    "provider_specific_fields",
-                    "tool_calls",
-                    "function_call",
-                    "reasoning_details",
-                    "thinking_blocks",
-                    "refusal",
-                ]);
-                // LiteLLM sends Anthropic's compactions back before all else of the message.
-                let compactions = fields.and_then(|fields| fields.get("compaction_blocks"));
-                for block in compactions.into_iter().flat_map(V::items) {
-                    see(Piece::Content(PartRef::Opaque(block.json())));
-                }
-                let mut calls = calls(tool_calls, function_call).peekable();
-                let are_signed = calls.peek().is_some()
-                    && (has_signature(message)
-                        || details.is_some_and(|details| {
-                            is_signature(details) || details.items().any(is_signature)
-                        }));
-                calls.for_each(|call| {
-                    let mut call = read_call(call);
-                    call.is_signed |= are_signed;
-                    see(Piece::Call(call));
-                });
-                // Gateways repeat the same thoughts in several fields, with other space around them.
-                let fields = message.pick(REASONING);
-                let mut plain: Vec<&str> = Vec::new();
-                for thoughts in fields.into_iter().filter_map(text) {
-                    if !plain.iter().any(|known| known.trim() == thoughts.trim()) {
-                        plain.push(thoughts);
-                    }
-                }
-                for text in plain.iter().copied().chain(text(refusal)) {
-                    see(Piece::Content(PartRef::Text(text)));
-                }
-                let mut listed = Vec::new();
-                for (list, names) in [(details, &["text", "summary"][..]), (blocks, &["thinking"])]
-                {
-                    let items = list.into_iter().flat_map(V::items);
-                    let text = |item: V| names.iter().find_map(|name| item.get(name)?.as_str());
-                    let is_new =
-                        |text: &&str| plain.iter().all(|known| known.trim() != text.trim());
-                    let thoughts: Vec<&str> = items.filter_map(text).filter(is_new).collect();
-                    let is_known =
-                        thoughts == listed || plain.iter().any(|text| is_whole(&thoughts, text));
-                    if !is_known {
-                        for text in &thoughts {
-                            see(Piece::Content(PartRef::Text(text)));
-                        }
-                        listed = thoughts;
-                    }
-                }
-                Self::show(content, see);
+                see(Piece::Role(Role::Assistant), None);
+                show_compactions(message, see);
+                show_calls(message, see);
+                show_thoughts(message, see);
+                Self::show(message, "content", see);
                 show_images(message, see);
             }
             Some("tool" | "function") => {
-                see(Piece::Role(Role::Tool));
-                see(Piece::Result(ResultHead {
+                see(Piece::Role(Role::Tool), None);
+                let head = ResultHead {
                     name,
                     is_fixed: loads_tools(content),
                     id: id.unwrap_or_default(),
                     ..ResultHead::default()
-                }));
-                Self::show_slot(content, see);
+                };
+                see(Piece::Result(head), Some(Site::of(message, "content")));
+                Self::show_slot(message, "content", see);
             }
             role => {
                 let is_user = role == Some("user");
-                see(Piece::Role(if is_user { Role::User } else { Role::System }));
-                Self::show(content, see);
+                let role = if is_user { Role::User } else { Role::System };
+                see(Piece::Role(role), None);
+                Self::show(message, "content", see);
                 show_images(message, see);
             }
         }
     }
 
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        let is_there = slot == 0
-            && matches!(message.text("role"), "tool" | "function")
-            && !loads_tools(message.get("content"));
-        is_there.then(|| Self::replace(message, Vec::new(), "content", parts))
+    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        Self::replace(result, parts)
     }
 
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
-        if message.text("role") != "assistant" {
-            return None;
-        }
-        let calls = message
-            .get("tool_calls")
-            .filter(|calls| calls.items().next().is_some());
-        let (raw, mut path) = match calls {
-            Some(calls) => (
-                calls.items().nth(call)?,
-                vec![Step::Field("tool_calls"), Step::Item(call)],
-            ),
-            None if call == 0 => (
-                message.get("function_call")?,
-                vec![Step::Field("function_call")],
-            ),
-            None => return None,
+    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
+        new_arguments(old, new)
+    }
+}
+
+/// Shows Anthropic's compactions, which LiteLLM sends back before all else of the message.
+fn show_compactions<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
+    let fields = message.get("provider_specific_fields");
+    let compactions = fields.and_then(|fields| fields.get("compaction_blocks"));
+    for block in compactions.into_iter().flat_map(V::items) {
+        see(Piece::Content(PartRef::Opaque(block.json())), None);
+    }
+}
+
+/// Shows the calls of a message, or its deprecated `function_call` if it has no others.
+fn show_calls<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
+    let [listed, legacy, details] =
+        message.pick(["tool_calls", "function_call", "reasoning_details"]);
+    let listed = listed.filter(|calls| calls.items().next().is_some());
+    let legacy = legacy.filter(|call| listed.is_none() && call.is_object());
+    if listed.or(legacy).is_none() {
+        return;
+    }
+    let is_detail_signature =
+        |details: V| is_signature(details) || details.items().any(is_signature);
+    let are_signed = has_signature(message) || details.is_some_and(is_detail_signature);
+    let listed = listed.into_iter().flat_map(V::items).enumerate();
+    let listed = listed.map(|(at, call)| {
+        let (object, key, field) = holder(call);
+        let site = Site {
+            item: Some(("tool_calls", at)),
+            key,
+            ..Site::of(object, field)
         };
-        let (holder, step, field) = holder(raw);
-        path.extend(step.map(Step::Field));
-        let old = holder.get(field);
-        holder
-            .is_object()
-            .then(|| vec![Edit::set(path, field, new_arguments(old, new))])
-    }
-
-    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace> {
-        let is_user = message.text("role") == "user";
-        is_user.then(|| Self::nth_text(message.get("content"), nth))?
+        (call, site)
+    });
+    let legacy = legacy.map(|call| {
+        let site = Site {
+            key: Some("function_call"),
+            ..Site::of(call, "arguments")
+        };
+        (call, site)
+    });
+    for (raw, site) in listed.chain(legacy) {
+        let object = site.object;
+        let call = Call {
+            is_signed: are_signed || is_signed(raw) || is_signed(object),
+            is_for_program: is_for_program(raw) || is_for_program(object),
+            ..Call::new(
+                raw.text("id"),
+                object.text("name"),
+                Arguments::of(site.get()),
+            )
+        };
+        see(Piece::Call(call), Some(site));
     }
 }
 
@@ -158,14 +134,41 @@ const REASONING: [&str; 4] = [
     "reasoning_text",
 ];
 
-/// The calls of a message, or its deprecated `function_call` if it has no others.
-fn calls<'m, V: View<'m>>(
-    tool_calls: Option<V>,
-    function_call: Option<V>,
-) -> impl Iterator<Item = V> {
-    let calls = tool_calls.filter(|calls| calls.items().next().is_some());
-    let legacy = function_call.filter(|call| calls.is_none() && call.is_object());
-    calls.into_iter().flat_map(V::items).chain(legacy)
+/// Shows a model's thoughts, and its refusal. Gateways repeat the same thoughts in several fields, whole or in
+/// pieces, with other space around them.
+fn show_thoughts<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
+    let text = |field: Option<V>| field.and_then(V::as_str);
+    let [details, blocks, refusal] =
+        message.pick(["reasoning_details", "thinking_blocks", "refusal"]);
+    let whole = message
+        .pick(REASONING)
+        .map(|field| Vec::from_iter(text(field)));
+    let pieces =
+        [(details, &["text", "summary"][..]), (blocks, &["thinking"])].map(|(list, names)| {
+            let items = list.into_iter().flat_map(V::items);
+            items
+                .filter_map(|item| names.iter().find_map(|name| text(item.get(name))))
+                .collect()
+        });
+    let letters = |texts: &[&str]| -> String {
+        let words = texts.iter().flat_map(|text| text.split_whitespace());
+        words.collect()
+    };
+    let mut known: Vec<String> = Vec::new();
+    for mut thoughts in whole.into_iter().chain(pieces) {
+        thoughts.retain(|text| !known.contains(&letters(&[text])));
+        let all = letters(&thoughts);
+        if thoughts.is_empty() || known.contains(&all) {
+            continue;
+        }
+        known.push(all);
+        for text in thoughts {
+            see(Piece::Content(PartRef::Text(text)), None);
+        }
+    }
+    if let Some(refusal) = text(refusal) {
+        see(Piece::Content(PartRef::Text(refusal)), None);
+    }
 }
 
 /// The object that has a call's name and arguments, its key in the call, and the key of the
@@ -185,7 +188,7 @@ fn is_signature<'m, V: View<'m>>(detail: V) -> bool {
 }
 
 /// Shows the images beside a message's content: base64 in Ollama's API, parts in OpenRouter's.
-fn show_images<'m, V: View<'m>>(message: V, see: &mut dyn FnMut(Piece<'m>)) {
+fn show_images<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
     for image in message.get("images").into_iter().flat_map(V::items) {
         let part = match image.as_str() {
             Some(data) => PartRef::Media {
@@ -194,38 +197,13 @@ fn show_images<'m, V: View<'m>>(message: V, see: &mut dyn FnMut(Piece<'m>)) {
             },
             None => OpenAiChat::part(image),
         };
-        see(Piece::Content(part));
-    }
-}
-
-/// Returns true if texts are the parts of `whole`, but for space around them.
-fn is_whole(texts: &[&str], whole: &str) -> bool {
-    let rest = texts.iter().try_fold(whole.trim(), |rest, text| {
-        rest.strip_prefix(text.trim()).map(str::trim_start)
-    });
-    rest == Some("")
-}
-
-fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
-    let (holder, _, field) = holder(raw);
-    let arguments = Arguments::of(holder.get(field));
-    Call {
-        is_signed: is_signed(raw) || is_signed(holder),
-        is_for_program: is_for_program(raw) || is_for_program(holder),
-        ..Call::new(raw.text("id"), holder.text("name"), arguments)
+        see(Piece::Content(part), None);
     }
 }
 
 impl Blocks for OpenAiChat {
-    const TEXT: &'static str = "text";
-
-    fn text_field(kind: &str) -> Option<&'static str> {
-        match kind {
-            "text" => Some("text"),
-            "refusal" => Some("refusal"),
-            _ => None,
-        }
-    }
+    const TEXTS: &'static [(&'static str, &'static str)] =
+        &[("text", "text"), ("refusal", "refusal")];
 
     fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>> {
         let url = match part.text("type") {

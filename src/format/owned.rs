@@ -12,7 +12,8 @@ use crate::content::Part;
 /// A part as a handler gets it. JSON that can't be read as a value becomes text.
 pub(crate) fn owned(part: PartRef<'_>) -> Part {
     let read = |json: JsonRef<'_>, part: fn(Value) -> Part| {
-        json.to_value().map_or_else(|| text_of(json), part)
+        json.to_value()
+            .map_or_else(|| json.to_string().into(), part)
     };
     match part {
         PartRef::Text(text) => Part::Text(text.to_owned()),
@@ -45,28 +46,6 @@ impl PartialEq<Part> for PartRef<'_> {
             part => owned(part) == *other,
         }
     }
-}
-
-/// A part as a transcript holds it, without loss: JSON that a value would spell differently becomes
-/// text.
-pub(crate) fn transcribed(part: PartRef<'_>) -> Part {
-    let spelled = match part {
-        PartRef::Json(json) | PartRef::Opaque(json) => Some(text_of(json)),
-        PartRef::Text(_) | PartRef::Media { .. } | PartRef::Link { .. } => None,
-    };
-    match (spelled, owned(part)) {
-        (Some(spelled), Part::Json(value) | Part::Opaque(value))
-            if Part::Text(value.to_string()) != spelled =>
-        {
-            spelled
-        }
-        (_, part) => part,
-    }
-}
-
-/// JSON as text, in its own spelling.
-pub(crate) fn text_of(json: JsonRef<'_>) -> Part {
-    Part::Text(json.to_string())
 }
 
 /// The bytes of media. Base64 is decoded only if encoding gives the same text again.

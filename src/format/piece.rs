@@ -1,5 +1,6 @@
 //! The pieces of a message.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::{JsonRef, View};
@@ -95,15 +96,20 @@ impl<'m> Arguments<'m> {
     pub(super) fn json(field: Option<impl View<'m>>) -> Self {
         field.map_or(Self::Text(""), |field| Self::Json(field.json()))
     }
+
+    /// The arguments' text, as `Display` gives it.
+    pub(crate) fn text(self) -> Cow<'m, str> {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Json(json) => json.text(),
+        }
+    }
 }
 
 /// Writes the arguments' text: compact for a JSON value, unchanged for a text.
 impl fmt::Display for Arguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            Self::Json(json) => json.fmt(f),
-        }
+        f.write_str(&self.text())
     }
 }
 

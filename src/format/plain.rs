@@ -159,24 +159,21 @@ impl Format for Plain {
     }
 
     fn has_text(&self, message: &Message, text: usize) -> bool {
-        let Message::User { content } = message else {
-            return false;
-        };
-        content
-            .iter()
-            .filter(|part| matches!(part, Part::Text(_)))
-            .nth(text)
-            .is_some()
+        nth_text(message, text).is_some()
     }
 
     fn replace_text(&self, message: &mut Message, text: usize, new: String) {
-        if let Message::User { content } = message
-            && let Some(old) = content
-                .iter_mut()
-                .filter(|part| matches!(part, Part::Text(_)))
-                .nth(text)
-        {
-            *old = Part::Text(new);
+        if let (Some(at), Message::User { content }) = (nth_text(message, text), message) {
+            content[at] = Part::Text(new);
         }
     }
+}
+
+/// The index of a user's n-th text among the message's parts.
+fn nth_text(message: &Message, nth: usize) -> Option<usize> {
+    let Message::User { content } = message else {
+        return None;
+    };
+    let is_text = |at: &usize| matches!(content[*at], Part::Text(_));
+    (0..content.len()).filter(is_text).nth(nth)
 }

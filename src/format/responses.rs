@@ -1,12 +1,12 @@
 //! Items of OpenAI's Responses API as wire JSON.
 
-use crate::json::{Edit, View};
+use crate::json::{Edit, New, View};
 use serde_json::{Value, json};
 
 use super::blocks::{
     Blocks, data_url, is_for_program, is_given, is_signed, loads_tools, new_arguments, read_url,
 };
-use super::wire_json::{Edits, TextPlace, WireJson};
+use super::wire_json::{See, Site, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -29,86 +29,76 @@ impl Responses {
 }
 
 impl WireJson for Responses {
-    fn see<'m, V: View<'m>>(self, item: V, see: &mut dyn FnMut(Piece<'m>)) {
+    fn see<'m, V: View<'m>>(self, item: V, see: See<'_, 'm, V>) {
         match kind_of(item) {
             "message" => {
-                see(Piece::Role(match item.text("role") {
+                let role = match item.text("role") {
                     "assistant" => Role::Assistant,
                     "user" => Role::User,
                     _ => Role::System,
-                }));
-                Self::show(item.get("content"), see);
+                };
+                see(Piece::Role(role), None);
+                Self::show(item, "content", see);
             }
             kind @ ("function_call" | "custom_tool_call" | LOCAL_SHELL) => {
-                see(Piece::Role(Role::Assistant));
-                let arguments = Arguments::of(item.get(arguments_of(kind)));
+                see(Piece::Role(Role::Assistant), None);
+                let site = Site::of(item, arguments_of(kind));
                 let is_fixed = kind == LOCAL_SHELL;
                 let name = if is_fixed {
                     "local_shell"
                 } else {
                     item.text("name")
                 };
-                let id = item.text("call_id");
-                see(Piece::Call(Call {
+                let call = Call {
                     is_fixed,
                     is_signed: is_signed(item),
                     is_for_program: is_for_program(item),
-                    ..Call::new(id, name, arguments)
-                }));
+                    ..Call::new(item.text("call_id"), name, Arguments::of(site.get()))
+                };
+                see(Piece::Call(call), Some(site));
             }
-            kind if is_output(kind) => {
-                see(Piece::Role(Role::Tool));
-                let output = item.get("output");
-                see(Piece::Result(ResultHead {
+            "function_call_output" | "custom_tool_call_output" => {
+                see(Piece::Role(Role::Tool), None);
+                let site = Site::of(item, "output");
+                let head = ResultHead {
                     is_for_program: is_for_program(item),
-                    is_fixed: loads_tools(output),
+                    is_fixed: loads_tools(site.get()),
                     id: item.text("call_id"),
                     ..ResultHead::default()
-                }));
-                Self::show_slot(output, see);
+                };
+                see(Piece::Result(head), Some(site));
+                Self::show_slot(item, "output", see);
             }
             "reasoning" => {
-                see(Piece::Role(Role::Assistant));
-                Self::show(item.get("summary"), see);
-                Self::show(item.get("content"), see);
+                see(Piece::Role(Role::Assistant), None);
+                Self::show(item, "summary", see);
+                Self::show(item, "content", see);
             }
-            // Not slots, but as the user's they end the model's turn.
-            kind if kind.ends_with("_call_output") || kind == "mcp_approval_response" => {
-                see(Piece::Role(Role::User));
-                see(Piece::Content(PartRef::Opaque(item.json())));
-            }
-            // Calls of the provider's tools, and other items of the model.
-            kind if kind.ends_with("_call")
-                || kind.starts_with("mcp_")
-                || matches!(kind, "compaction" | "compaction_summary" | "item_reference") =>
-            {
-                see(Piece::Role(Role::Assistant));
-                see(Piece::Content(PartRef::Opaque(item.json())));
-            }
-            _ => {
-                see(Piece::Role(Role::System));
-                see(Piece::Content(PartRef::Opaque(item.json())));
+            kind => {
+                let role = if kind.ends_with("_call_output") || kind == "mcp_approval_response" {
+                    // Not slots, but as the user's they end the model's turn.
+                    Role::User
+                } else if kind.ends_with("_call")
+                    || kind.starts_with("mcp_")
+                    || matches!(kind, "compaction" | "compaction_summary" | "item_reference")
+                {
+                    // Calls of the provider's tools, and other items of the model.
+                    Role::Assistant
+                } else {
+                    Role::System
+                };
+                see(Piece::Role(role), None);
+                see(Piece::Content(PartRef::Opaque(item.json())), None);
             }
         }
     }
 
-    fn result<'m, V: View<'m>>(self, item: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        let is_there =
-            slot == 0 && is_output(item.text("type")) && !loads_tools(item.get("output"));
-        is_there.then(|| Self::replace(item, Vec::new(), "output", parts))
+    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        Self::replace(result, parts)
     }
 
-    fn arguments<'m, V: View<'m>>(self, item: V, call: usize, new: String) -> Edits<'m> {
-        let kind = kind_of(item);
-        let is_there = call == 0 && matches!(kind, "function_call" | "custom_tool_call");
-        let field = arguments_of(kind);
-        let old = item.get(field);
-        is_there.then(|| vec![Edit::set(Vec::new(), field, new_arguments(old, new))])
-    }
-
-    fn text_at<'m, V: View<'m>>(self, item: V, nth: usize) -> Option<TextPlace> {
-        let is_user = kind_of(item) == "message" && item.text("role") == "user";
-        is_user.then(|| Self::nth_text(item.get("content"), nth))?
+    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
+        new_arguments(old, new)
     }
 }
 
@@ -124,10 +114,6 @@ fn kind_of<'m, V: View<'m>>(item: V) -> &'m str {
     }
 }
 
-fn is_output(kind: &str) -> bool {
-    matches!(kind, "function_call_output" | "custom_tool_call_output")
-}
-
 fn arguments_of(kind: &str) -> &'static str {
     match kind {
         "function_call" => "arguments",
@@ -137,17 +123,14 @@ fn arguments_of(kind: &str) -> &'static str {
 }
 
 impl Blocks for Responses {
-    const TEXT: &'static str = "input_text";
-
-    fn text_field(kind: &str) -> Option<&'static str> {
-        match kind {
-            "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text" => {
-                Some("text")
-            }
-            "refusal" => Some("refusal"),
-            _ => None,
-        }
-    }
+    const TEXTS: &'static [(&'static str, &'static str)] = &[
+        ("input_text", "text"),
+        ("output_text", "text"),
+        ("summary_text", "text"),
+        ("reasoning_text", "text"),
+        ("text", "text"),
+        ("refusal", "refusal"),
+    ];
 
     fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>> {
         // With a name or an id, it is more than its bytes, so it stays opaque.

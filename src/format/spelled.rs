@@ -5,6 +5,7 @@ use crate::json::{JsonText, Node, put_into_text};
 use super::wire_json::WireJson;
 use super::{Format, Piece};
 use crate::content::Part;
+use crate::report::Subject;
 
 /// A wire format over the text of messages: [`OpenAiChat`](super::OpenAiChat),
 /// [`Responses`](super::Responses), [`Anthropic`](super::Anthropic), [`Gemini`](super::Gemini), or
@@ -34,7 +35,7 @@ impl<F: WireJson> Format for Spelled<F> {
 
     fn visit<'m>(&self, message: &'m JsonText, see: &mut dyn FnMut(Piece<'m>)) {
         let is_fixed = !message.is_plain();
-        self.0.see(Node::root(message), &mut |mut piece| {
+        self.0.see(Node::root(message), &mut |mut piece, _| {
             match &mut piece {
                 Piece::Result(head) => head.is_fixed |= is_fixed,
                 Piece::Call(call) => call.is_fixed |= is_fixed,
@@ -59,7 +60,8 @@ impl<F: WireJson> Format for Spelled<F> {
     }
 
     fn has_text(&self, message: &JsonText, text: usize) -> bool {
-        message.is_plain() && self.0.text_at(Node::root(message), text).is_some()
+        let site = || self.0.site(Node::root(message), Subject::UserText, text);
+        message.is_plain() && site().is_some()
     }
 
     fn replace_text(&self, message: &mut JsonText, text: usize, new: String) {

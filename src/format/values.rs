@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::wire_json::WireJson;
 use super::{Anthropic, Format, Gemini, OpenAiChat, Piece, Responses, WireFormat};
 use crate::content::Part;
+use crate::report::Subject;
 
 macro_rules! over_values {
     ($($format:ty)*) => {$(
@@ -13,7 +14,7 @@ macro_rules! over_values {
             type Message = Value;
 
             fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
-                self.see(message, see);
+                self.see(message, &mut |piece, _| see(piece));
             }
 
             fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
@@ -25,7 +26,7 @@ macro_rules! over_values {
             }
 
             fn has_text(&self, message: &Value, text: usize) -> bool {
-                self.text_at(message, text).is_some()
+                self.site(message, Subject::UserText, text).is_some()
             }
 
             fn replace_text(&self, message: &mut Value, text: usize, new: String) {

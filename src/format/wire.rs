@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::json::{Kind, View};
+use crate::json::{Edit, Kind, New, View};
 use serde_json::Value;
 
 use super::blocks::is_given;
 use super::gemini::is_tool;
-use super::wire_json::{Edits, TextPlace, WireJson};
-use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
+use super::wire_json::{See, Site, WireJson};
+use super::{Anthropic, Gemini, OpenAiChat, Responses};
 use crate::content::Part;
 
 /// A format of wire JSON, chosen at run time. It is a [`Format`](super::Format) itself.
@@ -154,34 +154,29 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
 
 /// The format of a list of messages.
 fn detect<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
-    let is_text = |message: V| {
+    let has_text = |message: V| {
         let [role, content] = message.pick(["role", "content"]);
         role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
     };
-    let is_list = |message: V, is_one: fn(V) -> bool| {
-        let mut parts = message.get("content").into_iter().flat_map(V::items);
-        parts.any(is_one)
-    };
+    let parts = |message: V| message.get("content").into_iter().flat_map(V::items);
+    let is_text = |part: V| part.text("type") == "text";
     // Anthropic's clients write an assistant's text as a list of texts. Other clients may too, but
     // their other messages then tell them apart.
-    let is_anthropic = |message: V| {
-        message.text("role") == "assistant" && is_list(message, |part| part.text("type") == "text")
+    let is_anthropic =
+        |message: V| message.text("role") == "assistant" && parts(message).any(is_text);
+    let has_only_texts = |message: V| {
+        let is_whole = |part: V| is_text(part) && part.get("text").and_then(V::as_str).is_some();
+        matches!(message.text("role"), "user" | "system" | "developer")
+            && parts(message).next().is_some()
+            && parts(message).all(is_whole)
     };
-    let is_only_text = |message: V| {
-        let is_list = is_list(message, |_| true)
-            && !is_list(message, |part| {
-                part.text("type") != "text" || part.get("text").and_then(V::as_str).is_none()
-            });
-        matches!(message.text("role"), "user" | "system" | "developer") && is_list
-    };
-    let any = |is_one: &dyn Fn(V) -> bool| messages().any(is_one);
-    likely(&messages)
-        .or_else(|| any(&is_anthropic).then_some(WireFormat::Anthropic))
-        .or_else(|| any(&is_text).then_some(WireFormat::OpenAiChat))
-        .or_else(|| {
-            let are_texts = any(&is_only_text) && messages().all(is_only_text);
-            are_texts.then_some(WireFormat::OpenAiChat)
-        })
+    likely(&messages).or_else(|| {
+        if messages().any(is_anthropic) {
+            return Some(WireFormat::Anthropic);
+        }
+        let are_texts = messages().next().is_some() && messages().all(has_only_texts);
+        (are_texts || messages().any(has_text)).then_some(WireFormat::OpenAiChat)
+    })
 }
 
 /// The format of the first message with calls or results in one format's own shape.
@@ -272,20 +267,16 @@ macro_rules! with {
 }
 
 impl WireJson for WireFormat {
-    fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
+    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
         with!(self, |format| format.see(message, see));
     }
 
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        with!(self, |format| format.result(message, slot, parts))
+    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+        with!(self, |format| format.fill(result, parts))
     }
 
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
-        with!(self, |format| format.arguments(message, call, new))
-    }
-
-    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace> {
-        with!(self, |format| format.text_at(message, nth))
+    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
+        with!(self, |format| format.new_arguments(old, new))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::content::{Body, Part, ToolOutput};
 use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
 use crate::error::OffloadError;
 use crate::format::PartRef;
-use crate::format::owned::{decode, owned, text_of, transcribed};
+use crate::format::owned::{decode, owned};
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::rounds::Slot;
@@ -42,40 +42,31 @@ pub(super) async fn arrive(
     slots: &Slots<'_>,
     is_decided: impl Fn(&Item<'_>) -> bool,
 ) -> Result<Vec<Arrived>, OffloadError> {
-    let (mut arrived, mut batch, mut ids) = (Vec::new(), Vec::new(), HashSet::new());
+    let (mut batches, mut ids) = (Vec::<Vec<_>>::new(), HashSet::new());
     for (slot, item) in slots.results() {
-        let policy = session.policy(item.tool);
-        if is_decided(item) || !may_change(policy, slot, item) {
-            continue;
-        }
-        if memory.known().kept.contains(&item.grounds) {
+        if is_decided(item) || !may_change(session.policy(item.tool), slot, item) {
             continue;
         }
         // Names depend on what is stored already, so equal ids are treated one after the other.
-        if batch.len() == AT_ONCE || !ids.insert(item.call_id) && !item.call_id.is_empty() {
-            arrived.append(&mut treated(
-                join_all(std::mem::take(&mut batch)).await,
-                memory,
-            )?);
-            ids = HashSet::from([item.call_id]);
+        let is_repeated = !ids.insert(item.call_id) && !item.call_id.is_empty();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < AT_ONCE && !is_repeated => batch.push((slot, item)),
+            _ => {
+                ids = HashSet::from([item.call_id]);
+                batches.push(vec![(slot, item)]);
+            }
         }
-        batch.push(treat(session, slots, slot, item));
     }
-    arrived.append(&mut treated(join_all(batch).await, memory)?);
-    Ok(arrived)
-}
-
-fn treated(
-    batch: Vec<Result<Arrived, OffloadError>>,
-    memory: &Memory,
-) -> Result<Vec<Arrived>, OffloadError> {
-    let mut arrived = Vec::with_capacity(batch.len());
-    for one in batch {
-        let one = one?;
-        if let Some(grounds) = one.kept {
-            memory.known().kept.insert(grounds);
+    let mut arrived = Vec::new();
+    for mut batch in batches {
+        batch.retain(|(_, item)| !memory.known().kept.contains(&item.grounds));
+        let batch = batch.into_iter();
+        let batch = batch.map(|(slot, item)| treat(session, slots, slot, item));
+        for one in join_all(batch).await {
+            let one = one?;
+            memory.known().kept.extend(one.kept);
+            arrived.push(one);
         }
-        arrived.push(one);
     }
     Ok(arrived)
 }
@@ -134,7 +125,7 @@ async fn treat(
         return Ok(kept(unchanged(Reason::Excluded), Some(item.grounds)));
     };
     // The pass counts what is shown now.
-    (decision.message, decision.tokens) = (Some(item.place.message()), None);
+    (decision.message, decision.tokens) = (Some(item.place.message), None);
     match decision.outcome {
         Outcome::Kept(reason) => {
             let is_final = decision.error.is_none() && reason != Reason::StoreFailed;
@@ -195,12 +186,18 @@ fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
     let limit = policy.max_length_for_trunc;
     let part = |part: &PartRef<'_>| match part {
         PartRef::Media { data, .. } => decode(*data).map(|_| owned(*part)),
-        // A value takes many times as much memory as its text.
-        PartRef::Json(json) if json.to_string().len() > limit.max(LONGEST_VALUE) => {
-            Some(text_of(*json))
+        PartRef::Json(json) => {
+            let text = json.text();
+            if text.len() <= limit {
+                return Some(owned(*part));
+            }
+            // Only JSON over the limit is stored, and then in its own spelling. A value takes many times as much
+            // memory as its text.
+            let is_short = text.len() <= limit.max(LONGEST_VALUE);
+            let value = is_short.then(|| json.to_value()).flatten();
+            let value = value.filter(|value| value.to_string() == text);
+            Some(value.map_or_else(|| text.into_owned().into(), Part::Json))
         }
-        // Only JSON over the limit is stored, and then in its own spelling.
-        PartRef::Json(json) if json.to_string().len() > limit => Some(transcribed(*part)),
         part => Some(owned(*part)),
     };
     slot.parts.iter().map(part).collect()

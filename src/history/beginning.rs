@@ -2,7 +2,6 @@
 
 use crate::fingerprint::FieldPrint;
 use crate::format::{Conversation, PartRef, Piece, Role};
-use crate::tokens::Text;
 
 /// Random characters from which a call's id is taken for one that no other conversation has.
 const MIN_RANDOM: usize = 12;
@@ -59,7 +58,7 @@ pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Optio
                 }
                 Piece::Content(_) => {}
                 Piece::Call(call) => {
-                    let arguments = Text::of_arguments(call.arguments).read();
+                    let arguments = call.arguments.text();
                     let first = FieldPrint::new(b'c', call.id.as_bytes());
                     found = Some((
                         is_random(call.id, call.name),

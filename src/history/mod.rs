@@ -17,7 +17,7 @@
 mod arrivals;
 mod beginning;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join;
@@ -81,7 +81,7 @@ impl History<'_> {
         let (memory, records) = (self.memory, self.records);
         // The store is asked first, and reads while the history is read here.
         let (caught_up, slots) = join(memory.catch_up(self.session, records), async {
-            Slots::of(&*turn.conversation, &memory.known(), None)
+            Slots::of(&*turn.conversation, &memory.known().originals)
         })
         .await;
         let mut overlay = Overlay::new(&*turn.conversation);
@@ -165,8 +165,7 @@ impl History<'_> {
         };
         let committed = commit_over(self.session, self.memory, &over, taken).await?;
         let (mut cleared, new) = committed.apply_new(overlay);
-        let items: HashMap<Place, &Item<'_>> =
-            slots.items().map(|item| (item.place, item)).collect();
+        let items = slots.by_place();
         for (place, new) in new {
             // It is about the original, and not about what was shown of that.
             if let Some(item) = items.get(&place) {

@@ -1,6 +1,7 @@
 //! References to JSON, as a value or as its text.
 
-use std::{fmt, io};
+use std::borrow::Cow;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -16,7 +17,7 @@ pub enum JsonRef<'m> {
     Spelled(&'m str),
 }
 
-impl JsonRef<'_> {
+impl<'m> JsonRef<'m> {
     /// The document as a value, with numbers and duplicate keys as `serde_json` reads them. `None`
     /// for a text that `serde_json` refuses: numbers beyond the range of `f64`, more than 128
     /// levels, strings that are not valid Unicode.
@@ -29,18 +30,13 @@ impl JsonRef<'_> {
         }
     }
 
-    /// Writes the document's text, as `Display` gives it, without holding it in memory.
-    ///
-    /// # Errors
-    ///
-    /// `to` failed.
-    pub fn write_to(self, to: &mut impl io::Write) -> io::Result<()> {
+    /// The document's text, as `Display` gives it.
+    #[must_use]
+    pub fn text(self) -> Cow<'m, str> {
         match self {
-            Self::Value(value) => serde_json::to_writer(to, value)?,
-            Self::Object(fields) => serde_json::to_writer(to, fields)?,
-            Self::Spelled(text) => to.write_all(text.as_bytes())?,
+            Self::Spelled(text) => text.into(),
+            value => value.to_string().into(),
         }
-        Ok(())
     }
 }
 

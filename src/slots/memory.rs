@@ -7,9 +7,10 @@ use std::time::SystemTime;
 
 use futures_util::future::{join_all, join3};
 
+use super::reading::{Grounds, Item, Slots};
 use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, ReadRecord, Records};
-use crate::fingerprint::Fingerprint;
+use crate::format::{Conversation, Place};
 use crate::report::Reason;
 use crate::session::Session;
 
@@ -35,7 +36,7 @@ pub(crate) struct Known {
     pub(crate) decisions: Decisions,
     /// The digest of the original that each replacement stands for, where loops change their messages: the
     /// occurrences of both are counted together.
-    originals: HashMap<u128, u128>,
+    pub(crate) originals: HashMap<u128, u128>,
     /// Results that stay as they arrived.
     pub(crate) kept: HashSet<Grounds>,
     /// Items that no pass ever replaces, and the reasons.
@@ -54,16 +55,6 @@ pub(crate) struct Anchor {
     pub(crate) last_turn: usize,
 }
 
-/// All that a decision about an item may look at. Two calls may have the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Grounds {
-    /// The fingerprint of its id and content.
-    pub(crate) print: Fingerprint,
-    /// The fingerprint of the call that a result answers, if the conversation has it.
-    pub(crate) call: Option<Fingerprint>,
-    pub(crate) is_error: bool,
-}
-
 impl Known {
     /// Forgets all decisions, which are then made anew.
     fn forget(&mut self) {
@@ -75,26 +66,31 @@ impl Known {
         };
     }
 
-    /// Adds decisions about originals in whose place `replaced` is passed in from now on.
-    pub(crate) fn replace(&mut self, decided: Vec<(Decided, Fingerprint)>) {
-        for (decided, replaced) in &decided {
-            self.originals
-                .insert(replaced.digest(), decided.slot.digest);
+    /// Adds decisions about originals, in whose places `conversation` has their replacements from now on.
+    pub(crate) fn replace(
+        &mut self,
+        decided: Vec<(Place, Decided)>,
+        conversation: &dyn Conversation,
+    ) {
+        if decided.is_empty() {
+            return;
         }
-        let decided = decided.into_iter().map(|(decided, _)| decided);
-        self.decisions.add(decided.collect());
+        let slots = Slots::of(conversation, &HashMap::new());
+        let items = slots.by_place();
+        for (place, decided) in decided {
+            if let Some(replaced) = items.get(&place) {
+                let print = replaced.grounds.print;
+                self.originals.insert(print.digest(), decided.slot.digest);
+                self.decisions.add(vec![decided]);
+            }
+        }
     }
 
-    /// The digest of the original for which the content with this `digest` stands: its own, unless it
-    /// replaced another.
-    pub(crate) fn original_of(&self, digest: u128) -> u128 {
-        self.originals.get(&digest).copied().unwrap_or(digest)
-    }
-
-    /// Returns true if something with this fingerprint was replaced before, so that it may have to be
-    /// replaced again.
-    pub(crate) fn has_replaced(&self, print: Fingerprint) -> bool {
-        self.decisions.has(print.digest()) && self.original_of(print.digest()) == print.digest()
+    /// The decision to repeat about an item, if that is an original.
+    pub(crate) fn decided_about(&self, item: &Item<'_>) -> Option<&Decided> {
+        let is_original = item.id.digest == item.grounds.print.digest();
+        let decided = self.decisions.about(item.id, item.is_answered);
+        decided.filter(|_| is_original && !item.is_fixed)
     }
 
     /// Passes on the first notice of the conversation.
@@ -247,68 +243,67 @@ mod tests {
     use super::*;
     use crate::content::ToolCall;
     use crate::decisions::{Moment, Substitute, WrittenReplacement};
-    use crate::fingerprint::SlotId;
     use crate::format::{Message, Messages, Plain};
-    use crate::slots::Slots;
+    use crate::report::Subject;
 
-    /// Results of calls without ids, with these contents.
-    fn ids(known: &Known, contents: &[&str]) -> Vec<SlotId> {
+    /// Results of calls without ids, with these contents, and the model's answer.
+    fn results(contents: &[&str]) -> Vec<Message> {
         let call = ToolCall::new("", "grep", "{}");
         let results = contents.iter();
         let results = results.map(|text| Message::tool(&call, vec![(*text).into()], false));
-        let mut messages: Vec<Message> = results.collect();
-        let conversation = Messages::new(Plain, &mut messages);
-        let slots = Slots::of(&conversation, known, None);
-        slots.results.iter().map(|item| item.id).collect()
+        results.chain([Message::assistant("So.")]).collect()
     }
 
-    fn print(text: &str) -> Fingerprint {
-        let call = ToolCall::new("", "grep", "{}");
-        let mut messages = [Message::tool(&call, vec![text.into()], false)];
+    /// Returns true for each of the results that was replaced before.
+    fn are_decided(known: &Known, contents: &[&str]) -> Vec<bool> {
+        let mut messages = results(contents);
         let conversation = Messages::new(Plain, &mut messages);
-        Slots::of(&conversation, &Known::default(), None).results[0]
-            .grounds
-            .print
+        let slots = Slots::of(&conversation, &known.originals);
+        let items = slots.results.iter();
+        items
+            .map(|item| known.decided_about(item).is_some())
+            .collect()
     }
 
     /// A memory in which the `nth` of the results "same" was replaced by `hint`.
     fn replaced(nth: usize, hint: &str) -> Known {
-        let mut known = Known::default();
+        let (mut known, mut contents) = (Known::default(), ["same", "same"]);
+        let mut messages = results(&contents);
+        let conversation = Messages::new(Plain, &mut messages);
+        let place = Place {
+            message: nth,
+            subject: Subject::Result,
+            index: 0,
+        };
         let put = Substitute::Parts(vec![hint.into()]);
         let decided = Decided {
-            slot: ids(&known, &["same", "same"])[nth],
+            slot: Slots::of(&conversation, &known.originals).by_place()[&place].id,
             moment: Moment::Pass,
             put: WrittenReplacement::of(&put, &[]),
             locations: Vec::new(),
         };
-        known.replace(vec![(decided, print(hint))]);
+        contents[nth] = hint;
+        let mut messages = results(&contents);
+        let conversation = Messages::new(Plain, &mut messages);
+        known.replace(vec![(place, decided)], &conversation);
         known
     }
 
     #[test]
     fn c13_originals_and_their_replacements_are_counted_together() {
         let known = replaced(0, "hint");
-        let is_decided = |contents: &[&str]| -> Vec<bool> {
-            let ids = ids(&known, contents).into_iter();
-            ids.map(|id| known.decisions.about(id, true).is_some())
-                .collect()
-        };
-        assert_eq!(is_decided(&["same", "other", "same"]), [true, false, false]);
+        let decided = are_decided(&known, &["same", "other", "same"]);
+        assert_eq!(decided, [true, false, false]);
         let known = replaced(1, "hint");
-        let ids = ids(&known, &["same", "same"]).into_iter();
-        let decided: Vec<bool> = ids
-            .map(|id| known.decisions.about(id, true).is_some())
-            .collect();
-        assert_eq!(decided, [false, true]);
+        assert_eq!(are_decided(&known, &["same", "same"]), [false, true]);
     }
 
     #[test]
     fn c13_a_new_result_equal_to_a_replaced_one_is_new() {
         let known = replaced(0, "hint");
-        let after = ids(&known, &["hint", "same"]);
-        assert!(known.decisions.about(after[1], true).is_none());
-        assert!(known.has_replaced(print("same")));
-        assert!(!known.has_replaced(print("hint")) && !known.has_replaced(print("other")));
+        let decided = are_decided(&known, &["hint", "same", "other"]);
+        assert_eq!(decided, [false; 3]);
+        assert_eq!(are_decided(&known, &["same"]), [true]);
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::place::Place;
 use crate::content::Part;
 use crate::decisions::Substitute;
-use crate::format::{Arguments, Call, Conversation, PartRef, Piece};
-use crate::rounds::UserTexts;
+use crate::format::{Arguments, Call, Conversation, Piece, Place, Places};
+use crate::report::Subject;
 
 /// A borrowed conversation, and what is shown in place of some of its results and arguments.
 /// Dropping it leaves the messages unchanged.
@@ -15,41 +14,37 @@ pub(crate) struct Overlay<'c> {
     pub(crate) puts: Puts,
 }
 
-/// Replacements, by message.
+/// Replacements, by place.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Puts(BTreeMap<usize, BTreeMap<Place, Substitute>>);
+pub(crate) struct Puts(BTreeMap<Place, Substitute>);
 
 impl Puts {
     /// Adds a replacement. Returns `false` if it does not fit its place.
     pub(crate) fn put(&mut self, place: Place, put: Substitute) -> bool {
-        let fits = matches!(
-            (place, &put),
-            (Place::Result { .. }, Substitute::Parts(_))
-                | (Place::Arguments { .. }, Substitute::Arguments(_))
-        ) || matches!(place, Place::UserText { .. }) && put.only_text().is_some();
+        let fits = match place.subject {
+            Subject::Result => matches!(put, Substitute::Parts(_)),
+            Subject::Arguments => matches!(put, Substitute::Arguments(_)),
+            Subject::UserText => put.only_text().is_some(),
+        };
         if fits {
-            let puts = self.0.entry(place.message()).or_default();
-            puts.insert(place, put);
+            self.0.insert(place, put);
         }
         fits
     }
 
     /// Changes the messages.
     pub(crate) fn apply(self, conversation: &mut dyn Conversation) {
-        for (place, put) in self.0.into_values().flatten() {
-            match (place, put) {
-                (Place::Result { message, slot }, Substitute::Parts(parts)) => {
-                    conversation.replace_result(message, slot, parts);
+        for (place, put) in self.0 {
+            let (message, index) = (place.message, place.index);
+            match put {
+                Substitute::Arguments(arguments) => {
+                    conversation.replace_arguments(message, index, arguments);
                 }
-                (Place::Arguments { message, call }, Substitute::Arguments(arguments)) => {
-                    conversation.replace_arguments(message, call, arguments);
+                put if place.subject == Subject::UserText => {
+                    let text = put.only_text().unwrap_or_default().to_owned();
+                    conversation.replace_text(message, index, text);
                 }
-                (Place::UserText { message, text }, put) => {
-                    if let Some(new) = put.only_text() {
-                        conversation.replace_text(message, text, new.to_owned());
-                    }
-                }
-                _ => {}
+                Substitute::Parts(parts) => conversation.replace_result(message, index, parts),
             }
         }
     }
@@ -68,9 +63,17 @@ impl<'c> Overlay<'c> {
         self.puts.put(place, put)
     }
 
+    fn replace(&mut self, message: usize, subject: Subject, index: usize, put: Substitute) {
+        let place = Place {
+            message,
+            subject,
+            index,
+        };
+        self.put(place, put);
+    }
+
     pub(crate) fn is_put(&self, place: Place) -> bool {
-        let puts = self.puts.0.get(&place.message());
-        puts.is_some_and(|puts| puts.contains_key(&place))
+        self.puts.0.contains_key(&place)
     }
 }
 
@@ -80,53 +83,39 @@ impl Conversation for Overlay<'_> {
     }
 
     fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>)) {
-        let Some(puts) = self.puts.0.get(&message) else {
-            return self.under.visit(message, see);
-        };
-        let (mut slots, mut calls, mut is_replaced) = (0.., 0.., false);
-        let mut texts = UserTexts::default();
-        let text_of = |text: usize| puts.get(&Place::UserText { message, text })?.only_text();
-        self.under.visit(message, &mut |piece| match piece {
-            piece if let Some(new) = texts.see(piece).and_then(|(text, _)| text_of(text)) => {
-                see(Piece::Content(PartRef::Text(new)));
-            }
-            Piece::Role(_) => {
-                is_replaced = false;
-                see(piece);
-            }
-            Piece::Result(_) => {
-                let put = slots.next().map(|slot| Place::Result { message, slot });
-                let put = put.and_then(|place| puts.get(&place));
+        let (mut places, mut is_replaced) = (Places::of(message), false);
+        self.under.visit(message, &mut |piece| {
+            let place = places.see(piece);
+            let put = place.and_then(|place| self.puts.0.get(&place));
+            let is_result = matches!(piece, Piece::Result(_));
+            if is_result {
                 is_replaced = put.is_some();
-                see(piece);
-                if let Some(Substitute::Parts(parts)) = put {
-                    parts
-                        .iter()
-                        .for_each(|part| see(Piece::Content(part.into())));
-                }
             }
-            Piece::Content(_) if is_replaced => {}
-            Piece::Content(_) => see(piece),
-            Piece::Call(call) => {
-                let put = calls.next().map(|call| Place::Arguments { message, call });
-                let arguments = match put.and_then(|place| puts.get(&place)) {
-                    Some(Substitute::Arguments(text)) => Arguments::Text(text),
-                    _ => call.arguments,
-                };
-                see(Piece::Call(Call { arguments, ..call }));
+            match (piece, put) {
+                (Piece::Call(call), Some(Substitute::Arguments(text))) => {
+                    let arguments = Arguments::Text(text);
+                    see(Piece::Call(Call { arguments, ..call }));
+                }
+                (_, Some(Substitute::Parts(parts))) => {
+                    if is_result {
+                        see(piece);
+                    }
+                    let parts = parts.iter();
+                    parts.for_each(|part| see(Piece::Content(part.into())));
+                }
+                (Piece::Content(_), _) if places.in_result && is_replaced => {}
+                _ => see(piece),
             }
         });
     }
 
     fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        self.put(Place::Result { message, slot }, Substitute::Parts(parts));
+        self.replace(message, Subject::Result, slot, Substitute::Parts(parts));
     }
 
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        self.put(
-            Place::Arguments { message, call },
-            Substitute::Arguments(arguments),
-        );
+        let put = Substitute::Arguments(arguments);
+        self.replace(message, Subject::Arguments, call, put);
     }
 
     fn has_text(&self, message: usize, text: usize) -> bool {
@@ -135,6 +124,6 @@ impl Conversation for Overlay<'_> {
 
     fn replace_text(&mut self, message: usize, text: usize, new: String) {
         let put = Substitute::Parts(vec![new.into()]);
-        self.put(Place::UserText { message, text }, put);
+        self.replace(message, Subject::UserText, text, put);
     }
 }

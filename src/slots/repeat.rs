@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::memory::Known;
 use super::overlay::Overlay;
-use super::place::Place;
 use super::reading::{Slots, bytes_of, tokens_of};
 use crate::decisions::Moment;
+use crate::format::Place;
 use crate::format::owned::owned;
 use crate::report::{Decision, Outcome};
 use crate::session::Session;
@@ -30,9 +30,7 @@ pub(crate) fn repeat(
 ) -> Repeated {
     let mut repeated = Repeated::default();
     for (at, item) in slots.items().enumerate() {
-        let is_original = item.id.digest == item.grounds.print.digest();
-        let decided = known.decisions.about(item.id, item.is_answered);
-        let Some(decided) = decided.filter(|_| is_original && !item.is_fixed) else {
+        let Some(decided) = known.decided_about(item) else {
             continue;
         };
         let original = |part: usize| {

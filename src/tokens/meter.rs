@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
 use super::{CountTokens, image, payload};
-use crate::fingerprint::{FieldPrint, Fingerprint, FingerprintStream};
-use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
+use crate::fingerprint::{FieldPrint, Fingerprint};
+use crate::format::{Conversation, PartRef, Piece};
 use crate::guard::guard;
 
 /// Tokens that each message costs in addition to its content.
@@ -33,100 +32,59 @@ impl fmt::Debug for Meter {
     }
 }
 
-/// A text, in the form in which a message holds it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Text<'m> {
-    Is(&'m str),
-    /// A JSON value, counted as its compact text.
-    Json(JsonRef<'m>),
-    /// A part that the format does not know, counted as what it holds: media by their kind, and
-    /// nothing for what only the provider can read.
-    Opaque(JsonRef<'m>),
+/// A text of a message, or the text of its JSON.
+#[derive(Clone, Debug)]
+pub(crate) struct Text<'m> {
+    pub(crate) text: Cow<'m, str>,
+    /// True for a part that the format does not know, counted as what it holds: media by their kind, and nothing
+    /// for what only the provider can read.
+    is_opaque: bool,
+}
+
+impl<'m, T: Into<Cow<'m, str>>> From<T> for Text<'m> {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            is_opaque: false,
+        }
+    }
 }
 
 impl<'m> Text<'m> {
     pub(crate) fn of_part(part: PartRef<'m>) -> Option<Self> {
-        match part {
-            PartRef::Text(text) | PartRef::Link { url: text, .. } => Some(Self::Is(text)),
-            PartRef::Json(json) => Some(Self::of_json(json)),
-            PartRef::Opaque(json) => Some(Self::Opaque(json)),
-            PartRef::Media { .. } => None,
-        }
+        let text = match part {
+            PartRef::Text(text) | PartRef::Link { url: text, .. } => text.into(),
+            PartRef::Json(json) | PartRef::Opaque(json) => json.text(),
+            PartRef::Media { .. } => return None,
+        };
+        Some(Self {
+            text,
+            is_opaque: matches!(part, PartRef::Opaque(_)),
+        })
     }
 
-    pub(crate) fn of_arguments(arguments: Arguments<'m>) -> Self {
-        match arguments {
-            Arguments::Text(text) => Self::Is(text),
-            Arguments::Json(json) => Self::of_json(json),
-        }
+    /// Length in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.text.len() as u64
     }
 
-    pub(crate) fn of_json(json: JsonRef<'m>) -> Self {
-        match json {
-            JsonRef::Spelled(text) => Self::Is(text),
-            value => Self::Json(value),
-        }
-    }
-
-    /// Length in bytes, without allocating.
-    pub(crate) fn bytes(self) -> u64 {
-        match self {
-            Self::Is(text) => text.len() as u64,
-            Self::Json(json) | Self::Opaque(json) => length(json),
-        }
-    }
-
-    pub(crate) fn fingerprint(self) -> Fingerprint {
-        match self {
-            Self::Is(text) => Fingerprint::of(text.as_bytes()),
-            Self::Json(json) => print_of(json),
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let mut print = Fingerprint::of(self.text.as_bytes());
+        if self.is_opaque {
             // It costs something else than a text that reads the same.
-            Self::Opaque(json) => {
-                let mut print = FieldPrint::new(b'o', b"");
-                print.add_print(b'o', print_of(json));
-                print.finish()
-            }
+            let mut fields = FieldPrint::new(b'o', b"");
+            fields.add_print(b'o', print);
+            print = fields.finish();
+        }
+        print
+    }
+
+    pub(crate) fn into_owned(self) -> Text<'static> {
+        Text {
+            text: self.text.into_owned().into(),
+            is_opaque: self.is_opaque,
         }
     }
-
-    pub(crate) fn read(self) -> Cow<'m, str> {
-        match self {
-            Self::Is(text) => text.into(),
-            Self::Json(json) | Self::Opaque(json) => json.to_string().into(),
-        }
-    }
-}
-
-/// Counts the bytes that are written to it.
-struct ByteCount(u64);
-
-impl io::Write for ByteCount {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn length(json: JsonRef<'_>) -> u64 {
-    let mut length = ByteCount(0);
-    write_json(json, &mut length);
-    length.0
-}
-
-fn print_of(json: JsonRef<'_>) -> Fingerprint {
-    let mut stream = FingerprintStream::default();
-    write_json(json, &mut stream);
-    stream.finish()
-}
-
-/// Writes the text of `json`. Can't fail, since no JSON value and no writer here does.
-fn write_json(json: JsonRef<'_>, to: &mut impl io::Write) {
-    let written = json.write_to(to);
-    debug_assert!(written.is_ok());
 }
 
 impl Meter {
@@ -148,13 +106,10 @@ impl Meter {
     }
 
     /// The number of tokens of `text`, whose fingerprint is `print`.
-    pub(crate) fn count(&self, print: Fingerprint, text: Text<'_>) -> u64 {
+    pub(crate) fn count(&self, print: Fingerprint, text: &Text<'_>) -> u64 {
         self.known(print).unwrap_or_else(|| {
             // No lock is held, since counting may be slow and may call back into this meter.
-            let tokens = match text {
-                Text::Opaque(json) => self.opaque(json),
-                text => self.count_uncached(&text.read()),
-            };
+            let tokens = self.count_uncached(text);
             let mut counts = self.counts();
             if counts.len() >= MOST_COUNTS {
                 counts.clear();
@@ -165,36 +120,38 @@ impl Meter {
     }
 
     /// The number of tokens of a text.
-    pub(crate) fn count_text(&self, text: Text<'_>) -> u64 {
+    pub(crate) fn count_text(&self, text: &Text<'_>) -> u64 {
         self.count(text.fingerprint(), text)
     }
 
-    /// Like [`count_str`](Self::count_str), but not cached, for a text that will not be counted again.
+    /// The number of tokens of a text.
     ///
-    /// If the counter panics, returns the text's length in bytes, since no text has more tokens
-    /// than bytes.
-    pub(crate) fn count_uncached(&self, text: &str) -> u64 {
-        guard("the token counter", || Ok(self.counter.count(text))).unwrap_or_else(|error| {
+    /// If the counter panics, it is the text's length in bytes, since no text has more tokens than bytes.
+    fn count_uncached(&self, text: &Text<'_>) -> u64 {
+        let (is_opaque, mut media) = (text.is_opaque, 0);
+        let mut text = Cow::Borrowed(&*text.text);
+        if is_opaque && let Ok(mut value) = serde_json::from_str(&text) {
+            media = payload::take_out(&mut value);
+            text = value.to_string().into();
+        }
+        let tokens = guard("the token counter", || Ok(self.counter.count(&text)));
+        let tokens = tokens.unwrap_or_else(|error| {
             tracing::warn!(%error, "the token counter failed; using the text's length in bytes");
             text.len() as u64
-        })
-    }
-
-    /// The number of tokens of a part that the format does not know.
-    fn opaque(&self, json: JsonRef<'_>) -> u64 {
-        if let Some(mut value) = json.to_value() {
-            let media = payload::take_out(&mut value);
-            return media.saturating_add(self.count_uncached(&value.to_string()));
-        }
-        self.count_uncached(&json.to_string())
+        });
+        media.saturating_add(tokens)
     }
 
     pub(crate) fn count_str(&self, text: &str) -> u64 {
-        self.count_text(Text::Is(text))
+        self.count_text(&text.into())
     }
 
-    pub(crate) fn part(&self, part: PartRef<'_>) -> u64 {
-        media_cost(part).saturating_add(Text::of_part(part).map_or(0, |text| self.count_text(text)))
+    /// The number of tokens of all `parts`.
+    pub(crate) fn parts<'m>(&self, parts: impl Iterator<Item = PartRef<'m>>) -> u64 {
+        parts.fold(0, |sum, part| {
+            let text = Text::of_part(part).map_or(0, |text| self.count_text(&text));
+            sum.saturating_add(media_cost(part)).saturating_add(text)
+        })
     }
 
     /// Returns an upper bound on the tokens of `tools` and of all messages starting at `from`,
@@ -210,10 +167,7 @@ impl Meter {
         if !self.counter.never_exceeds_bytes() {
             return None;
         }
-        let mut bound: u64 = tools
-            .iter()
-            .map(|tool| Text::of_json(tool.into()).bytes())
-            .sum();
+        let mut bound: u64 = tools.iter().map(|tool| tool.to_string().len() as u64).sum();
         for message in from..conversation.len() {
             bound += PER_MESSAGE;
             if bound > limit {
@@ -222,11 +176,9 @@ impl Meter {
             conversation.visit(message, &mut |piece| {
                 bound += match piece {
                     Piece::Content(part) => {
-                        media_cost(part) + Text::of_part(part).map_or(0, Text::bytes)
+                        media_cost(part) + Text::of_part(part).map_or(0, |text| text.bytes())
                     }
-                    Piece::Call(call) => {
-                        call.name.len() as u64 + Text::of_arguments(call.arguments).bytes()
-                    }
+                    Piece::Call(call) => (call.name.len() + call.arguments.text().len()) as u64,
                     Piece::Role(_) | Piece::Result(_) => 0,
                 }
             });
@@ -258,7 +210,7 @@ mod tests {
         let meter = Meter::new(Arc::new(Estimate));
         let print = |i: usize| Fingerprint::of(&i.to_le_bytes());
         for i in 0..=2 * MOST_COUNTS {
-            assert_eq!(meter.count(print(i), Text::Is("12345678")), 2);
+            assert_eq!(meter.count(print(i), &"12345678".into()), 2);
             assert_eq!(meter.known(print(i)), Some(2));
         }
         assert_eq!(meter.known(print(0)), None);
@@ -274,11 +226,10 @@ mod tests {
             json!("x".repeat(5_000)),
         ] {
             let text = value.to_string();
-            let json = Text::of_json(JsonRef::from(&value));
-            assert_eq!(json.fingerprint(), Text::Is(&text).fingerprint());
-            assert_eq!(json.bytes(), text.len() as u64);
-            assert_eq!(json.read(), text);
-            assert_eq!(meter.count_text(json), meter.count_str(&text));
+            let json = Text::of_part(PartRef::Json((&value).into())).unwrap();
+            assert_eq!(json.fingerprint(), Text::from(&*text).fingerprint());
+            assert_eq!(json.text, text);
+            assert_eq!(meter.count_text(&json), meter.count_str(&text));
         }
     }
 

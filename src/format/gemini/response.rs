@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::content::Part;
-use crate::format::blocks::take_same;
+use crate::format::blocks::{is_given, take_same};
+use crate::format::wire_json::See;
 use crate::format::{PartRef, Piece};
 
 /// The fields whose value is the content, whatever it is. The only field with another name must hold
@@ -36,30 +37,24 @@ pub(super) struct ResponseContent<'m, V> {
 impl<'m, V: View<'m>> ResponseContent<'m, V> {
     pub(super) fn of(response: Option<V>) -> Self {
         let found = response.map_or([None; 4], |response| response.pick(KNOWN));
-        let [output, result, content, error] = found;
-        let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
+        let [output, _, content, error] = found;
+        let is_error = is_given(error) && output.is_none();
         let is_alone = response.is_some_and(|response| match response.fields().count() {
             1 => true,
             // Vercel's AI SDK repeats the tool's name beside the content.
-            2 => content.is_some() && response.pick(["name"]).iter().flatten().next().is_some(),
+            2 => content.is_some() && response.has("name"),
             _ => false,
         });
-        let keys = if is_error {
-            [Some("error").zip(error), None, None]
-        } else {
-            [
-                Some("output").zip(output),
-                Some("result").zip(result),
-                Some("content").zip(content),
-            ]
-        };
+        let known = KNOWN.into_iter().zip(found);
+        let mut known = known.filter(|(key, _)| (*key == "error") == is_error);
         // Frameworks have names of their own for the one text of a result, such as `return_value`.
         let text = || {
             let mut fields = response.into_iter().flat_map(V::fields);
             fields.next().filter(|(_, value)| is_text(*value))
         };
         let only = if is_alone {
-            keys.into_iter().flatten().next().or_else(text)
+            let known = known.find_map(|(key, value)| Some((key, value?)));
+            known.or_else(text)
         } else {
             response.filter(|_| !is_error).and_then(text_beside)
         };
@@ -77,12 +72,14 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         }
     }
 
-    pub(super) fn show(&self, see: &mut dyn FnMut(Piece<'m>)) {
+    pub(super) fn show(&self, see: See<'_, 'm, V>) {
         let Some(value) = self.value else { return };
         match (value.as_str(), texts_of(value)) {
-            (Some(text), _) => see(Piece::Content(PartRef::Text(text))),
-            (None, Some(texts)) => texts.for_each(|text| see(Piece::Content(PartRef::Text(text)))),
-            (None, None) => see(Piece::Content(PartRef::Json(value.json()))),
+            (Some(text), _) => see(Piece::Content(PartRef::Text(text)), None),
+            (None, Some(texts)) => {
+                texts.for_each(|text| see(Piece::Content(PartRef::Text(text)), None));
+            }
+            (None, None) => see(Piece::Content(PartRef::Json(value.json())), None),
         }
     }
 

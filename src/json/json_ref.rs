@@ -1,6 +1,6 @@
 //! References to JSON, as a value or as its text.
 
-use std::{fmt, io};
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -27,20 +27,6 @@ impl JsonRef<'_> {
             Self::Object(fields) => Some(Value::Object(fields.clone())),
             Self::Spelled(text) => serde_json::from_str(text).ok(),
         }
-    }
-
-    /// Writes the document's text, as `Display` gives it, without holding it in memory.
-    ///
-    /// # Errors
-    ///
-    /// `to` failed.
-    pub fn write_to(self, to: &mut impl io::Write) -> io::Result<()> {
-        match self {
-            Self::Value(value) => serde_json::to_writer(to, value)?,
-            Self::Object(fields) => serde_json::to_writer(to, fields)?,
-            Self::Spelled(text) => to.write_all(text.as_bytes())?,
-        }
-        Ok(())
     }
 }
 

@@ -67,14 +67,9 @@ impl InvalidJson {
     }
 }
 
-/// Finds the values of `text` by the strict grammar of RFC 8259.
-pub(crate) fn scan(text: &str) -> Result<Spans, InvalidJson> {
-    // No text has more values than bytes.
-    Ok(scan_within(text, usize::MAX)?.unwrap_or_default())
-}
-
-/// Does the same as [`scan`]; `None` if there are more than about `most` values and keys.
-pub(crate) fn scan_within(text: &str, most: usize) -> Result<Option<Spans>, InvalidJson> {
+/// Finds the values of `text` by the strict grammar of RFC 8259; `None` if there are more than about `most` values
+/// and keys.
+pub(crate) fn scan(text: &str, most: usize) -> Result<Option<Spans>, InvalidJson> {
     let bytes = text.as_bytes();
     if u32::try_from(bytes.len()).is_err() {
         return Err(InvalidJson::new(&[], 0, "at most 4 GiB"));
@@ -230,7 +225,8 @@ impl Scanner<'_> {
         self.at += 1;
         let mut kind = SpanKind::Plain;
         loop {
-            self.at = skip_plain(self.bytes, self.at);
+            let rest = &self.bytes[self.at..];
+            self.at += rest.iter().position(is_special).unwrap_or(rest.len());
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -308,28 +304,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Number of bytes that are checked together, so that compilers use vector instructions.
-const CHUNK: usize = 32;
-
-/// The first place from `at` on that a string can't hold unescaped: a quote, a backslash or a
-/// control character.
-fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<CHUNK>) {
-        // Free of branches, so that it becomes a few vector instructions.
-        if chunk
-            .iter()
-            .fold(false, |any, byte| any | is_special(*byte))
-        {
-            break;
-        }
-        at += CHUNK;
-    }
-    while bytes.get(at).is_some_and(|byte| !is_special(*byte)) {
-        at += 1;
-    }
-    at
-}
-
-fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+/// Returns true for what a string can't hold unescaped.
+fn is_special(byte: &u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..0x20)
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::json::json_ref::JsonRef;
-use crate::json::scan::{InvalidJson, Span, SpanKind, Spans, scan, scan_within};
+use crate::json::scan::{InvalidJson, Span, SpanKind, Spans, scan};
 use crate::json::view::{Kind, View};
 
 /// A JSON value as text: the text that was parsed, byte for byte, and the places of its values.
@@ -46,7 +46,8 @@ impl JsonText {
     /// Fails if `text` is not JSON, or longer than 4 GiB.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidJson> {
         let text = text.into();
-        let spans = scan(&text)?;
+        // No text has more values than bytes.
+        let spans = scan(&text, usize::MAX)?.unwrap_or_default();
         Ok(Self::new(text, spans))
     }
 
@@ -65,7 +66,7 @@ impl JsonText {
     /// Fails if `text` is not JSON, as far as it is read, or longer than 4 GiB.
     pub fn parse_within(text: impl Into<String>, most: usize) -> Result<Option<Self>, InvalidJson> {
         let text = text.into();
-        let spans = scan_within(&text, most)?;
+        let spans = scan(&text, most)?;
         Ok(spans.map(|spans| Self::new(text, spans)))
     }
 
@@ -218,22 +219,19 @@ impl<'m> Node<'m> {
     #[must_use]
     pub fn objects(self, depth: usize) -> usize {
         let (mut at, end) = (self.at, self.json.next(self.at));
-        let (mut objects, mut open) = (0, Vec::new());
+        let (mut objects, mut around) = (0, Vec::new());
         while at < end {
-            while open.last().is_some_and(|end| *end <= at) {
-                open.pop();
-            }
+            around.retain(|end| *end > at);
+            let next = self.json.next(at);
             if self.json.span(at).kind != SpanKind::Object {
                 at += 1;
-                continue;
-            }
-            objects += 1;
-            let next = self.json.next(at);
-            if open.len() + 1 < depth {
-                open.push(next);
+            } else if around.len() + 1 < depth {
+                around.push(next);
                 at += 1;
+                objects += 1;
             } else {
                 at = next;
+                objects += 1;
             }
         }
         objects

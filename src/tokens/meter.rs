@@ -125,7 +125,7 @@ fn print_of(json: JsonRef<'_>) -> Fingerprint {
 
 /// Writes the text of `json`. Can't fail, since no JSON value and no writer here does.
 fn write_json(json: JsonRef<'_>, to: &mut impl io::Write) {
-    let written = json.write_to(to);
+    let written = write!(to, "{json}");
     debug_assert!(written.is_ok());
 }
 

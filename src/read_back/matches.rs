@@ -22,8 +22,6 @@ const LOOK_BEHIND: usize = 4;
 /// The time is linear in the text, but also in the pattern, which a model wrote.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MIN_BYTES_PER_SECOND: u64 = 1 << 20;
-/// The clock is read after this many bytes.
-const CLOCK_EVERY: u64 = 16 << 10;
 /// Bytes shown of a long line, around a match.
 const EXCERPT: usize = 400;
 /// An upper bound on the bytes of a row in addition to the line: its position, a colon, two cuts and
@@ -215,7 +213,7 @@ impl Finder {
     }
 
     fn push_lines(&mut self, block: &[u8]) -> bool {
-        let (begun, mut looked_at) = (Instant::now(), self.patience.searched);
+        let begun = Instant::now();
         for piece in block
             .split_inclusive(|byte| *byte == b'\n')
             .flat_map(|line| line.chunks(MAX_LINE - OVERLAP))
@@ -225,11 +223,7 @@ impl Finder {
             if ends || self.pending.len() >= MAX_LINE {
                 self.search(ends);
             }
-            if self.patience.searched - looked_at >= CLOCK_EVERY {
-                looked_at = self.patience.searched;
-                self.patience.ask(begun);
-            }
-            if self.next.is_some() || self.patience.is_out {
+            if self.next.is_some() || !self.patience.ask(begun) {
                 return false;
             }
         }
@@ -289,7 +283,7 @@ impl Finder {
                 at = found.end.max(found.start + 1);
                 self.wanted = self.pending_at + at as u64;
                 // A pattern may look far beyond each match.
-                if self.matches.is_multiple_of(256) && !self.patience.ask(begun) {
+                if !self.patience.ask(begun) {
                     return;
                 }
                 continue;

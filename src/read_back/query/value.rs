@@ -585,8 +585,8 @@ impl Neg for Value {
 
 impl jaq_core::ValT for Value {
     fn from_num(number: &str) -> ValR {
-        if let Ok(number) = number.parse() {
-            return Ok(Self::Int(number));
+        if let Ok(number) = number.parse::<i128>() {
+            return Ok(number.into());
         }
         let number = number
             .parse()

@@ -65,10 +65,7 @@ impl Tool for ReadFileTool {
 
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let room = room(&self.session, &call.name);
-        let answer = match ReadRequest::parse(&call.arguments) {
-            Ok(request) => read(&self.session, &request, room).await,
-            Err(error) => Err(error),
-        };
+        let answer = read(&self.session, &call.arguments, room).await;
         answer.map_err(|refusal| {
             let error = refusal.into_error(self.session.settings.language);
             // Errors about a pattern repeat the pattern, so they may be long.
@@ -216,12 +213,9 @@ fn parse_offset(offset: &Value) -> Option<Offset> {
     }
 }
 
-/// Answers `request` in at most `room` bytes of text.
-async fn read(
-    session: &Session,
-    request: &ReadRequest,
-    room: usize,
-) -> Result<ToolOutput, Refusal> {
+/// Answers a call with these `arguments` in at most `room` bytes of text.
+async fn read(session: &Session, arguments: &str, room: usize) -> Result<ToolOutput, Refusal> {
+    let request = ReadRequest::parse(arguments)?;
     let Some(stored) = session.resolve(&request.path) else {
         return Err(Refusal::UnknownPath);
     };

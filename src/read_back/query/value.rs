@@ -84,6 +84,13 @@ impl<T> Held<T> {
     }
 }
 
+impl Held<Vec<Value>> {
+    fn push(&mut self, value: Value) {
+        self.admit(ELEMENT, &value);
+        self.content.push(value);
+    }
+}
+
 impl Held<Entries> {
     fn insert(&mut self, key: Text, value: Value) {
         let is_known = self.content.contains_key(&key);
@@ -383,8 +390,7 @@ impl FromIterator<Value> for Value {
         let mut array = Held::<Vec<_>>::default();
         for value in values {
             step();
-            array.admit(ELEMENT, &value);
-            array.content.push(value);
+            array.push(value);
         }
         Self::Array(Rc::new(array))
     }
@@ -472,9 +478,9 @@ impl Add for Value {
             (Self::Text(a), Self::Text(b)) => Ok([a.as_str(), b.as_str()].concat().into()),
             (Self::Array(mut a), Self::Array(b)) => {
                 let array = Rc::make_mut(&mut a);
-                array.charge.add(b.content.len() * ELEMENT);
-                array.depth = array.depth.max(b.depth);
-                array.content.extend_from_slice(&b.content);
+                for value in &b.content {
+                    array.push(value.clone());
+                }
                 Ok(Self::Array(a))
             }
             (Self::Object(mut a), Self::Object(b)) => {
@@ -557,7 +563,7 @@ impl Div for Value {
             }
             (a, b) if b.number() == Some(0.0) => Err(Error::math(a, Math::Div, b)),
             (a, b) => {
-                let divide = |a: i128, b: i128| (a % b == 0).then(|| a / b);
+                let divide = |a: i128, b: i128| (a.checked_rem(b)? == 0).then(|| a / b);
                 calculate(a, Math::Div, b, divide, |a, b| a / b)
             }
         }

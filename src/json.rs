@@ -25,7 +25,7 @@ mod scan;
 mod text;
 mod view;
 
-pub use edit::{Edit, ListItem, New, Step, put_into_text, put_into_value};
+pub use edit::{Edit, New, Step, put_into_text, put_into_value};
 pub use json_ref::JsonRef;
 pub(crate) use leaving::{Frame, Leaving, leaving};
 pub use scan::InvalidJson;

@@ -19,15 +19,12 @@ use crate::preview::text::utf8::{is_utf16, text_of};
 use crate::backend::content::Stored;
 use crate::backend::{Backend, BackendError, Location, Memory};
 use crate::hint::{Draft, Flags, Hint, Kind, Position, Prose};
-use crate::session::Session;
 
 pub(crate) use other_reader::{named_in, names_a_store, page_of_other};
 pub use tool::ReadFileTool;
 
 /// Minimum room for a page's content, in bytes.
 pub(crate) const MIN_PAGE: usize = 200;
-/// Content longer than this, in bytes, does not have its lines counted for each page.
-const MAX_COUNTED: u64 = 8 << 20;
 
 /// Returns true if a hint shows only stored content, so that it can be cut or removed without loss.
 /// Anyone can write a text that looks like a hint.
@@ -165,28 +162,6 @@ fn joined_texts(content: &[u8]) -> Option<(usize, &[u8])> {
     }
     let manifest: serde_json::Value = serde_json::from_slice(manifest).ok()?;
     Some((manifest.get("offcut_parts")?.as_array()?.len(), texts))
-}
-
-/// A page of `stored` from `from` on, as one text, with at most `room` bytes of content.
-async fn page(
-    session: &Session,
-    stored: &Stored,
-    from: Position,
-    max_lines: Option<u64>,
-    room: usize,
-) -> Result<String, BackendError> {
-    let mut cutter = page::PageCutter::new(from, max_lines, room);
-    let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
-    let total = stored.scan(see).await?;
-    let page = cutter.finish(total);
-    let page = page.hint(stored.location.clone(), &session.prose);
-    Ok(page.render())
-}
-
-/// The room for content in a page of at most `room` bytes: at least [`MIN_PAGE`], even if the page then exceeds that.
-fn room_for(session: &Session, stored: &Stored, room: usize) -> usize {
-    room.saturating_sub(overhead(&stored.location, &session.prose))
-        .max(MIN_PAGE)
 }
 
 /// Numbers in sentences and headers are at most this long.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::json::{Edit, JsonRef, Kind, ListItem, New, View};
+use crate::json::{Edit, JsonRef, Kind, New, View};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -172,13 +172,13 @@ pub(super) trait Blocks {
             let show = |old| Self::slot_part(old, are_kept);
             let kept = take_same(&mut old, &part, show, &mut leave);
             items.push(match kept {
-                Some(kept) => ListItem::Kept(kept.json()),
-                None => ListItem::New(Self::write(part), Vec::new()),
+                Some(kept) => New::Kept(kept.json()),
+                None => New::With(Self::write(part), Vec::new()),
             });
         }
         old.into_iter().for_each(leave);
-        let is_new = |item: &&mut ListItem<'_>| matches!(item, ListItem::New(..));
-        if let Some(ListItem::New(_, fields)) = items.iter_mut().rfind(is_new) {
+        let is_new = |item: &&mut New<'_>| matches!(item, New::With(..));
+        if let Some(New::With(_, fields)) = items.iter_mut().rfind(is_new) {
             *fields = moved;
         }
         New::List(items)

@@ -2,7 +2,7 @@
 
 mod response;
 
-use crate::json::{Edit, Kind, ListItem, View};
+use crate::json::{Edit, Kind, New, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
@@ -37,7 +37,7 @@ impl Gemini {
         let (response, media) = response::write(key, content, |_| None);
         fields.insert("response".into(), response);
         if !media.is_empty() {
-            let media = media.into_iter().filter_map(ListItem::into_value).collect();
+            let media = media.into_iter().filter_map(New::into_value).collect();
             fields.insert("parts".into(), media);
         }
         json!({"functionResponse": fields})

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::json::json_ref::JsonRef;
-use crate::json::scan::scan;
 use crate::json::text::{JsonText, Node};
 use crate::json::view::View;
 
@@ -29,24 +28,19 @@ pub struct Edit<'m> {
     pub value: Option<New<'m>>,
 }
 
-/// A new value of a field.
+/// A new value of a field, or an item of one.
 #[derive(Debug)]
 pub enum New<'m> {
     /// A value.
     Value(Value),
     /// JSON text from a caller, which may be invalid.
     Text(String),
-    /// A list.
-    List(Vec<ListItem<'m>>),
-}
-
-/// An item of a new list.
-#[derive(Debug)]
-pub enum ListItem<'m> {
     /// A value of the message, as it is spelled there.
     Kept(JsonRef<'m>),
     /// A value, and fields of the message that move to it if it is an object.
-    New(Value, Vec<(&'m str, JsonRef<'m>)>),
+    With(Value, Vec<(&'m str, JsonRef<'m>)>),
+    /// A list.
+    List(Vec<Self>),
 }
 
 impl<'m> Edit<'m> {
@@ -72,34 +66,14 @@ impl<'m> Edit<'m> {
 }
 
 impl New<'_> {
-    fn into_value(self) -> Option<Value> {
-        match self {
-            Self::Value(value) => Some(value),
-            Self::Text(text) => serde_json::from_str(&text).ok(),
-            Self::List(items) => items.into_iter().map(ListItem::into_value).collect(),
-        }
-    }
-
-    fn into_text(self) -> Option<String> {
-        match self {
-            Self::Value(value) => spelled(&value),
-            Self::Text(text) => scan(&text).is_ok().then_some(text),
-            Self::List(items) => {
-                let items: Option<Vec<String>> =
-                    items.into_iter().map(ListItem::into_text).collect();
-                Some(format!("[{}]", items?.join(",")))
-            }
-        }
-    }
-}
-
-impl ListItem<'_> {
-    /// The item as a value; `None` if `serde_json` refuses a text in it.
+    /// The value; `None` if `serde_json` refuses a text in it.
     #[must_use]
     pub fn into_value(self) -> Option<Value> {
         match self {
+            Self::Value(value) => Some(value),
+            Self::Text(text) => serde_json::from_str(&text).ok(),
             Self::Kept(kept) => kept.to_value(),
-            Self::New(mut value, moved) => {
+            Self::With(mut value, moved) => {
                 if let Value::Object(fields) = &mut value {
                     for (name, value) in moved {
                         fields.insert(name.to_owned(), value.to_value()?);
@@ -107,33 +81,30 @@ impl ListItem<'_> {
                 }
                 Some(value)
             }
+            Self::List(items) => items.into_iter().map(Self::into_value).collect(),
         }
     }
 
     fn into_text(self) -> Option<String> {
-        let (fields, moved) = match self {
-            Self::Kept(kept) => return Some(kept.to_string()),
-            Self::New(Value::Object(fields), moved) => (fields, moved),
-            Self::New(value, _) => return spelled(&value),
-        };
-        let own = fields
-            .iter()
-            .map(|(name, value)| Some((name.as_str(), spelled(value)?)));
-        let moved = moved
-            .iter()
-            .map(|(name, value)| Some((*name, value.to_string())));
-        let all = own.chain(moved).map(|field| {
-            let (name, value) = field?;
-            Some(format!("{}:{value}", Value::from(name)))
-        });
-        let all: Vec<String> = all.collect::<Option<_>>()?;
-        Some(format!("{{{}}}", all.join(",")))
+        match self {
+            Self::Value(value) => Some(value.to_string()),
+            Self::Text(text) => JsonText::parse(text).ok().map(JsonText::into_string),
+            Self::Kept(kept) => Some(kept.to_string()),
+            Self::With(value, moved) => {
+                let mut text = value.to_string();
+                for (name, moved) in moved.iter().filter(|_| value.is_object()) {
+                    let object = JsonText::parse(text).ok()?;
+                    text = with(Node::root(&object), name, &moved.to_string());
+                }
+                Some(text)
+            }
+            Self::List(items) => {
+                let items = items.into_iter().map(Self::into_text);
+                let items: Vec<String> = items.collect::<Option<_>>()?;
+                Some(format!("[{}]", items.join(",")))
+            }
+        }
     }
-}
-
-/// The JSON of a value, written several times as fast as by [`fmt::Display`](std::fmt::Display).
-fn spelled(value: &Value) -> Option<String> {
-    serde_json::to_string(value).ok()
 }
 
 /// Applies all edits to a value, or none.

@@ -1,38 +1,19 @@
 //! A scanner that finds every value of a JSON text in one pass, in linear time and without
 //! recursion.
 
+use crate::json::view::Kind;
+
 /// A value or a key, and its place in the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    pub(crate) kind: SpanKind,
+    pub(crate) kind: Kind,
     /// Offset of the first byte; a string's is its opening quote.
     pub(crate) start: u32,
     /// Offset after the last byte.
     pub(crate) end: u32,
     /// For a list or an object, the index after everything inside it. For a string with escapes,
-    /// its number among such strings.
+    /// its number among such strings. Otherwise `u32::MAX`.
     pub(crate) link: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpanKind {
-    Null,
-    True,
-    False,
-    Number,
-    /// A string without escapes, so that its spelling is its meaning.
-    Plain,
-    /// A string with escapes.
-    Escaped,
-    Array,
-    Object,
-}
-
-impl Span {
-    #[inline]
-    pub(crate) fn is_container(self) -> bool {
-        matches!(self.kind, SpanKind::Array | SpanKind::Object)
-    }
 }
 
 /// The values of a text, in the order in which they begin. Keys of an object come before their
@@ -67,14 +48,9 @@ impl InvalidJson {
     }
 }
 
-/// Finds the values of `text` by the strict grammar of RFC 8259.
-pub(crate) fn scan(text: &str) -> Result<Spans, InvalidJson> {
-    // No text has more values than bytes.
-    Ok(scan_within(text, usize::MAX)?.unwrap_or_default())
-}
-
-/// Does the same as [`scan`]; `None` if there are more than about `most` values and keys.
-pub(crate) fn scan_within(text: &str, most: usize) -> Result<Option<Spans>, InvalidJson> {
+/// Finds the values of `text` by the strict grammar of RFC 8259; `None` if there are more than about `most` values
+/// and keys.
+pub(crate) fn scan(text: &str, most: usize) -> Result<Option<Spans>, InvalidJson> {
     let bytes = text.as_bytes();
     if u32::try_from(bytes.len()).is_err() {
         return Err(InvalidJson::new(&[], 0, "at most 4 GiB"));
@@ -92,7 +68,7 @@ pub(crate) fn scan_within(text: &str, most: usize) -> Result<Option<Spans>, Inva
     }
 }
 
-/// The value of `open` while no list or object is open.
+/// No link, and the value of `open` while no list or object is open.
 const NONE: u32 = u32::MAX;
 
 struct Scanner<'t> {
@@ -120,30 +96,26 @@ impl Scanner<'_> {
             // A value begins here.
             match self.peek() {
                 Some(b'{') => {
-                    self.begin(SpanKind::Object);
-                    if self.peek() == Some(b'}') {
-                        self.end();
-                    } else {
+                    self.begin(Kind::Object);
+                    if self.peek() != Some(b'}') {
                         self.key()?;
                         continue;
                     }
                 }
                 Some(b'[') => {
-                    self.begin(SpanKind::Array);
-                    if self.peek() == Some(b']') {
-                        self.end();
-                    } else {
+                    self.begin(Kind::Array);
+                    if self.peek() != Some(b']') {
                         continue;
                     }
                 }
                 Some(b'"') => self.string()?,
                 Some(b'-' | b'0'..=b'9') => self.number()?,
-                Some(b'n') => self.word(b"null", SpanKind::Null)?,
-                Some(b't') => self.word(b"true", SpanKind::True)?,
-                Some(b'f') => self.word(b"false", SpanKind::False)?,
+                Some(b'n') => self.word(b"null", Kind::Null)?,
+                Some(b't') => self.word(b"true", Kind::Bool)?,
+                Some(b'f') => self.word(b"false", Kind::Bool)?,
                 _ => return Err("a value"),
             }
-            // A value ended here, and perhaps its container with it.
+            // A value ended here, or its container does.
             loop {
                 self.skip_space();
                 let Some(open) = self.spans.all.get(self.open as usize) else {
@@ -153,16 +125,14 @@ impl Scanner<'_> {
                         Err("the end of the text")
                     };
                 };
-                let is_object = open.kind == SpanKind::Object;
+                let is_object = open.kind == Kind::Object;
                 match (self.peek(), is_object) {
-                    (Some(b','), true) => {
+                    (Some(b','), _) => {
                         self.at += 1;
-                        self.skip_space();
-                        self.key()?;
-                        break;
-                    }
-                    (Some(b','), false) => {
-                        self.at += 1;
+                        if is_object {
+                            self.skip_space();
+                            self.key()?;
+                        }
                         break;
                     }
                     (Some(b'}'), true) | (Some(b']'), false) => self.end(),
@@ -183,7 +153,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn push(&mut self, kind: SpanKind, start: usize, link: u32) {
+    fn push(&mut self, kind: Kind, start: usize, link: u32) {
         self.spans.all.push(Span {
             kind,
             start: start as u32,
@@ -193,7 +163,7 @@ impl Scanner<'_> {
     }
 
     /// Opens a list or an object and moves to the first thing inside it.
-    fn begin(&mut self, kind: SpanKind) {
+    fn begin(&mut self, kind: Kind) {
         let index = self.spans.all.len() as u32;
         self.push(kind, self.at, self.open);
         self.open = index;
@@ -228,13 +198,14 @@ impl Scanner<'_> {
     fn string(&mut self) -> Result<(), Expected> {
         let start = self.at;
         self.at += 1;
-        let mut kind = SpanKind::Plain;
+        let mut link = NONE;
         loop {
-            self.at = skip_plain(self.bytes, self.at);
+            let rest = &self.bytes[self.at..];
+            self.at += rest.iter().position(is_special).unwrap_or(rest.len());
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
-                    kind = SpanKind::Escaped;
+                    link = self.spans.escaped;
                     self.escape()?;
                 }
                 Some(_) => return Err("an escaped control character"),
@@ -242,9 +213,8 @@ impl Scanner<'_> {
             }
         }
         self.at += 1;
-        let link = self.spans.escaped;
-        self.spans.escaped += u32::from(kind == SpanKind::Escaped);
-        self.push(kind, start, link);
+        self.spans.escaped += u32::from(link != NONE);
+        self.push(Kind::String, start, link);
         Ok(())
     }
 
@@ -281,7 +251,7 @@ impl Scanner<'_> {
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             self.digits()?;
         }
-        self.push(SpanKind::Number, start, 0);
+        self.push(Kind::Number, start, NONE);
         Ok(())
     }
 
@@ -297,39 +267,18 @@ impl Scanner<'_> {
         }
     }
 
-    fn word(&mut self, word: &[u8], kind: SpanKind) -> Result<(), Expected> {
+    fn word(&mut self, word: &[u8], kind: Kind) -> Result<(), Expected> {
         let start = self.at;
         if self.bytes.get(start..start + word.len()) != Some(word) {
             return Err("a value");
         }
         self.at += word.len();
-        self.push(kind, start, 0);
+        self.push(kind, start, NONE);
         Ok(())
     }
 }
 
-/// Number of bytes that are checked together, so that compilers use vector instructions.
-const CHUNK: usize = 32;
-
-/// The first place from `at` on that a string can't hold unescaped: a quote, a backslash or a
-/// control character.
-fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<CHUNK>) {
-        // Free of branches, so that it becomes a few vector instructions.
-        if chunk
-            .iter()
-            .fold(false, |any, byte| any | is_special(*byte))
-        {
-            break;
-        }
-        at += CHUNK;
-    }
-    while bytes.get(at).is_some_and(|byte| !is_special(*byte)) {
-        at += 1;
-    }
-    at
-}
-
-fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+/// Returns true for what a string can't hold unescaped.
+fn is_special(byte: &u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..0x20)
 }

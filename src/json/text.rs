@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::json::json_ref::JsonRef;
-use crate::json::scan::{InvalidJson, Span, SpanKind, Spans, scan, scan_within};
+use crate::json::scan::{InvalidJson, Span, Spans, scan};
 use crate::json::view::{Kind, View};
 
 /// A JSON value as text: the text that was parsed, byte for byte, and the places of its values.
@@ -46,7 +46,8 @@ impl JsonText {
     /// Fails if `text` is not JSON, or longer than 4 GiB.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidJson> {
         let text = text.into();
-        let spans = scan(&text)?;
+        // No text has more values than bytes.
+        let spans = scan(&text, usize::MAX)?.unwrap_or_default();
         Ok(Self::new(text, spans))
     }
 
@@ -65,7 +66,7 @@ impl JsonText {
     /// Fails if `text` is not JSON, as far as it is read, or longer than 4 GiB.
     pub fn parse_within(text: impl Into<String>, most: usize) -> Result<Option<Self>, InvalidJson> {
         let text = text.into();
-        let spans = scan_within(&text, most)?;
+        let spans = scan(&text, most)?;
         Ok(spans.map(|spans| Self::new(text, spans)))
     }
 
@@ -79,9 +80,9 @@ impl JsonText {
         }))
     }
 
-    #[inline]
-    fn span(&self, at: usize) -> Span {
-        self.0.spans.all[at]
+    /// Its values and keys, in the order in which they begin.
+    fn nodes(&self) -> impl Iterator<Item = Node<'_>> {
+        (0..self.0.spans.all.len()).map(|at| Node { json: self, at })
     }
 
     /// The text, as it is now.
@@ -96,38 +97,6 @@ impl JsonText {
         Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |own| own.text)
     }
 
-    /// The index after a value and everything inside it.
-    #[inline]
-    fn next(&self, at: usize) -> usize {
-        let span = self.span(at);
-        if span.is_container() {
-            span.link as usize
-        } else {
-            at + 1
-        }
-    }
-
-    #[inline]
-    fn spelling(&self, at: usize) -> &str {
-        let Span { start, end, .. } = self.span(at);
-        &self.0.text[start as usize..end as usize]
-    }
-
-    /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
-    #[inline]
-    fn meaning(&self, at: usize) -> Option<&str> {
-        let spelling = self.spelling(at);
-        match self.span(at).kind {
-            SpanKind::Plain => Some(&spelling[1..spelling.len() - 1]),
-            SpanKind::Escaped => {
-                let cell = &self.0.meanings[self.span(at).link as usize];
-                let unescape = || serde_json::from_str(spelling).ok();
-                cell.get_or_init(unescape).as_deref()
-            }
-            _ => None,
-        }
-    }
-
     /// The text with other bytes at `range`.
     pub(crate) fn replaced(&self, range: Range<usize>, new: &str) -> String {
         let text = self.as_str();
@@ -140,10 +109,9 @@ impl JsonText {
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self.0.is_plain.get_or_init(|| {
-            let mut all = 0..self.0.spans.all.len();
-            let is_escaped = |at| self.span(at).kind == SpanKind::Escaped;
-            let is_text = |at| !is_escaped(at) || self.meaning(at).is_some();
-            (!self.0.spans.has_surrogates || all.all(is_text)) && self.doubled_key().is_none()
+            let is_text = |node: Node<'_>| node.kind() != Kind::String || node.as_str().is_some();
+            (!self.0.spans.has_surrogates || self.nodes().all(is_text))
+                && self.doubled_key().is_none()
         })
     }
 
@@ -157,9 +125,9 @@ impl JsonText {
     /// ```
     #[must_use]
     pub fn doubled_key(&self) -> Option<(&str, usize)> {
-        (0..self.0.spans.all.len()).find_map(|at| {
-            let (mut known, mut keys) = (HashSet::new(), Node { json: self, at }.keys());
-            let doubled = keys.find(|key| !known.insert(key.key()))?;
+        self.nodes().find_map(|node| {
+            let mut known = HashSet::new();
+            let doubled = node.keys().find(|key| !known.insert(key.key()))?;
             Some((doubled.key(), doubled.range().start))
         })
     }
@@ -190,51 +158,62 @@ pub struct Node<'m> {
 
 impl<'m> Node<'m> {
     /// The whole document.
-    #[inline]
     #[must_use]
     pub fn root(json: &'m JsonText) -> Self {
         Self { json, at: 0 }
     }
 
+    fn span(self) -> Span {
+        self.json.0.spans.all[self.at]
+    }
+
+    /// The index after it and everything inside of it.
+    fn next(self) -> usize {
+        match self.span() {
+            Span {
+                kind: Kind::Array | Kind::Object,
+                link,
+                ..
+            } => link as usize,
+            _ => self.at + 1,
+        }
+    }
+
     /// Its place in the text, in bytes.
     #[must_use]
     pub fn range(self) -> Range<usize> {
-        let Span { start, end, .. } = self.json.span(self.at);
+        let Span { start, end, .. } = self.span();
         start as usize..end as usize
     }
 
     /// Its text.
     pub(crate) fn spelling(self) -> &'m str {
-        self.json.spelling(self.at)
+        &self.json.as_str()[self.range()]
     }
 
     /// The number of values and keys inside of it, and one for itself.
     #[must_use]
     pub fn values(self) -> usize {
-        self.json.next(self.at) - self.at
+        self.next() - self.at
     }
 
     /// The number of objects among them that are inside of fewer than `depth` others.
     #[must_use]
     pub fn objects(self, depth: usize) -> usize {
-        let (mut at, end) = (self.at, self.json.next(self.at));
-        let (mut objects, mut open) = (0, Vec::new());
-        while at < end {
-            while open.last().is_some_and(|end| *end <= at) {
-                open.pop();
+        let (mut node, end) = (self, self.next());
+        let (mut objects, mut around) = (0, Vec::new());
+        while node.at < end {
+            around.retain(|end| *end > node.at);
+            let mut next = node.at + 1;
+            if node.is_object() {
+                objects += 1;
+                if around.len() + 1 < depth {
+                    around.push(node.next());
+                } else {
+                    next = node.next();
+                }
             }
-            if self.json.span(at).kind != SpanKind::Object {
-                at += 1;
-                continue;
-            }
-            objects += 1;
-            let next = self.json.next(at);
-            if open.len() + 1 < depth {
-                open.push(next);
-                at += 1;
-            } else {
-                at = next;
-            }
+            node.at = next;
         }
         objects
     }
@@ -247,82 +226,66 @@ impl<'m> Node<'m> {
     }
 
     /// The keys of an object. Each value is at the index after its key.
-    #[inline]
     pub(crate) fn keys(self) -> impl Iterator<Item = Self> {
-        let end = if self.is_object() {
-            self.json.next(self.at)
-        } else {
-            self.at + 1
-        };
-        let keys = walk(self.at + 1, end, move |key| self.json.next(key + 1));
-        keys.map(move |at| Self { at, ..self })
+        self.inside(self.is_object(), |key| key.value().next())
+    }
+
+    /// The nodes inside of it from the first on, each at the index that `next` gives for the one before; none
+    /// unless `has_any`.
+    fn inside(self, has_any: bool, next: impl Fn(Self) -> usize) -> impl Iterator<Item = Self> {
+        let end = if has_any { self.next() } else { 0 };
+        let mut at = self.at + 1;
+        std::iter::from_fn(move || {
+            let node = (at < end).then_some(Self { at, ..self })?;
+            at = next(node);
+            Some(node)
+        })
     }
 
     /// The value of the key at this node.
-    #[inline]
     pub(crate) fn value(self) -> Self {
         let at = self.at + 1;
         Self { at, ..self }
     }
 
     /// The meaning of this key. One that is not valid Unicode is not one that a format looks for.
-    #[inline]
     fn key(self) -> &'m str {
         self.as_str().unwrap_or("\u{fffd}")
     }
 }
 
-/// The indices from `at` up to, but not including, `end`, one `next` at a time.
-fn walk(mut at: usize, end: usize, next: impl Fn(usize) -> usize) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let this = (at < end).then_some(at)?;
-        at = next(this);
-        Some(this)
-    })
-}
-
 impl<'m> View<'m> for Node<'m> {
-    #[inline]
     fn kind(self) -> Kind {
-        match self.json.span(self.at).kind {
-            SpanKind::Null => Kind::Null,
-            SpanKind::True | SpanKind::False => Kind::Bool,
-            SpanKind::Number => Kind::Number,
-            SpanKind::Plain | SpanKind::Escaped => Kind::String,
-            SpanKind::Array => Kind::Array,
-            SpanKind::Object => Kind::Object,
-        }
+        self.span().kind
     }
 
-    #[inline]
     fn as_str(self) -> Option<&'m str> {
-        self.json.meaning(self.at)
+        let (span, spelling) = (self.span(), self.spelling());
+        if span.kind != Kind::String {
+            return None;
+        }
+        match self.json.0.meanings.get(span.link as usize) {
+            Some(meaning) => {
+                let unescape = || serde_json::from_str(spelling).ok();
+                meaning.get_or_init(unescape).as_deref()
+            }
+            // Without escapes, the spelling is the meaning.
+            None => Some(&spelling[1..spelling.len() - 1]),
+        }
     }
 
-    #[inline]
     fn as_bool(self) -> Option<bool> {
-        match self.json.span(self.at).kind {
-            SpanKind::True => Some(true),
-            SpanKind::False => Some(false),
-            _ => None,
-        }
+        (self.kind() == Kind::Bool).then(|| self.spelling() == "true")
     }
 
     fn items(self) -> impl Iterator<Item = Self> {
-        let end = if self.is_array() {
-            self.json.next(self.at)
-        } else {
-            self.at + 1
-        };
-        let items = walk(self.at + 1, end, move |item| self.json.next(item));
-        items.map(move |at| Self { at, ..self })
+        self.inside(self.is_array(), Self::next)
     }
 
     fn fields(self) -> impl Iterator<Item = (&'m str, Self)> {
         self.keys().map(|key| (key.key(), key.value()))
     }
 
-    #[inline]
     fn json(self) -> JsonRef<'m> {
         JsonRef::Spelled(self.spelling())
     }

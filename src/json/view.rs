@@ -75,7 +75,6 @@ pub trait View<'m>: Copy {
 }
 
 impl<'m> View<'m> for &'m Value {
-    #[inline]
     fn kind(self) -> Kind {
         match self {
             Value::Null => Kind::Null,
@@ -87,12 +86,10 @@ impl<'m> View<'m> for &'m Value {
         }
     }
 
-    #[inline]
     fn as_str(self) -> Option<&'m str> {
         Value::as_str(self)
     }
 
-    #[inline]
     fn as_bool(self) -> Option<bool> {
         Value::as_bool(self)
     }
@@ -112,7 +109,6 @@ impl<'m> View<'m> for &'m Value {
         Value::get(self, name)
     }
 
-    #[inline]
     fn json(self) -> JsonRef<'m> {
         JsonRef::Value(self)
     }

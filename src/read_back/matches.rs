@@ -22,8 +22,6 @@ const LOOK_BEHIND: usize = 4;
 /// The time is linear in the text, but also in the pattern, which a model wrote.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MIN_BYTES_PER_SECOND: u64 = 1 << 20;
-/// The clock is read after this many bytes.
-const CLOCK_EVERY: u64 = 16 << 10;
 /// Bytes shown of a long line, around a match.
 const EXCERPT: usize = 400;
 /// An upper bound on the bytes of a row in addition to the line: its position, a colon, two cuts and
@@ -163,7 +161,7 @@ pub(super) struct Finder {
     rows: u64,
     /// Number of lines with a match that is shown.
     count: u64,
-    /// Number of matches within lines, if only they are counted.
+    /// Number of matches, if only they are counted. One across lines is one in each of them.
     matches: u64,
     /// The line of the last row.
     last: u64,
@@ -215,7 +213,7 @@ impl Finder {
     }
 
     fn push_lines(&mut self, block: &[u8]) -> bool {
-        let (begun, mut looked_at) = (Instant::now(), self.patience.searched);
+        let begun = Instant::now();
         for piece in block
             .split_inclusive(|byte| *byte == b'\n')
             .flat_map(|line| line.chunks(MAX_LINE - OVERLAP))
@@ -225,11 +223,7 @@ impl Finder {
             if ends || self.pending.len() >= MAX_LINE {
                 self.search(ends);
             }
-            if self.patience.searched - looked_at >= CLOCK_EVERY {
-                looked_at = self.patience.searched;
-                self.patience.ask(begun);
-            }
-            if self.next.is_some() || self.patience.is_out {
+            if self.next.is_some() || !self.patience.ask(begun) {
                 return false;
             }
         }
@@ -263,9 +257,6 @@ impl Finder {
 
     /// Shows the matches in a window of a line that begin before `stop`.
     fn find_in(&mut self, line: &[u8], stop: usize, ends: bool) {
-        // One row fits, however little room there is. Otherwise a reader could never get past it.
-        let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_OVERHEAD));
-        let is_short = self.pending_at == 0 && ends && line.len() <= width;
         let wanted = self.wanted.saturating_sub(self.pending_at);
         // A window in the middle of a line has no beginning of a line.
         let mut at = usize::try_from(wanted)
@@ -279,47 +270,57 @@ impl Finder {
             }
             && found.start < stop
         {
-            let place = self.pending_at + found.start as u64;
-            if self.shows.count_only {
-                let is_first = self.last != self.line;
-                self.count += u64::from(is_first);
-                // An empty match after another does not count.
-                self.matches += u64::from(is_first || !found.is_empty());
-                self.last = self.line;
-                at = found.end.max(found.start + 1);
-                self.wanted = self.pending_at + at as u64;
-                // A pattern may look far beyond each match.
-                if self.matches.is_multiple_of(256) && !self.patience.ask(begun) {
-                    return;
+            let is_first = self.last != self.line;
+            let end = if self.shows.count_only {
+                if self.across.is_none() {
+                    // An empty match after another does not count.
+                    self.matches += u64::from(is_first || !found.is_empty());
                 }
-                continue;
-            }
-            let text = String::from_utf8_lossy(line);
-            let (row, end) = if is_short {
-                (format!("{}:{text}\n", self.line), line.len() + 1)
+                0
+            } else if let Some(end) = self.show(line, found.start, ends) {
+                end
             } else {
-                let cut = excerpt(&text, found.start, width, self.pending_at > 0, ends);
-                let end = found.start + (width - width / 4);
-                let row = format!("{}+{place}:{cut}\n", self.line);
-                // Matches that the row shows get no row of their own.
-                (row, end.max(found.end).max(found.start + 1))
+                return;
             };
-            let is_enough = self.shows.max_rows.is_some_and(|most| self.rows >= most);
-            let row = self.with_context(row);
-            if is_enough || self.shown.len() + row.len() > self.room {
-                let (line, byte) = (self.line, if is_short { 0 } else { place });
-                self.next = Some(Position { line, byte });
+            self.count += u64::from(is_first);
+            self.last = self.line;
+            at = end.max(found.end).max(found.start + 1);
+            self.wanted = self.pending_at + at as u64;
+            // A pattern may look far beyond each match.
+            if !self.patience.ask(begun) {
                 return;
             }
-            self.shown.push_str(&row);
-            self.before.clear();
-            self.context_to = self.line.saturating_add(self.shows.context);
-            self.rows += 1;
-            self.count += u64::from(self.last != self.line);
-            self.last = self.line;
-            at = end;
-            self.wanted = self.pending_at + at as u64;
         }
+    }
+
+    /// Shows a row for the match at `at` in a window of a line, and returns the end of what it shows. `None` if
+    /// there is no room for it.
+    fn show(&mut self, line: &[u8], at: usize, ends: bool) -> Option<usize> {
+        // One row fits, however little room there is. Otherwise a reader could never get past it.
+        let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_OVERHEAD));
+        let is_short = self.pending_at == 0 && ends && line.len() <= width;
+        let text = String::from_utf8_lossy(line);
+        let place = self.pending_at + at as u64;
+        let (row, end) = if is_short {
+            (format!("{}:{text}\n", self.line), line.len() + 1)
+        } else {
+            let cut = excerpt(&text, at, width, self.pending_at > 0, ends);
+            // Matches that the row shows get no row of their own.
+            let end = at + (width - width / 4);
+            (format!("{}+{place}:{cut}\n", self.line), end)
+        };
+        let is_enough = self.shows.max_rows.is_some_and(|most| self.rows >= most);
+        let row = self.with_context(row);
+        if is_enough || self.shown.len() + row.len() > self.room {
+            let (line, byte) = (self.line, if is_short { 0 } else { place });
+            self.next = Some(Position { line, byte });
+            return None;
+        }
+        self.shown.push_str(&row);
+        self.before.clear();
+        self.context_to = self.line.saturating_add(self.shows.context);
+        self.rows += 1;
+        Some(end)
     }
 
     /// Puts the lines before a match above its row, if they fit.
@@ -365,13 +366,7 @@ impl Finder {
         }
         let mut hint = Hint::new(Kind::Matches, total);
         hint.location = Some(location);
-        // A match across lines is one in each of them.
-        let matches = if self.across.is_some() {
-            0
-        } else {
-            self.matches
-        };
-        hint.prose = prose.of_matches(self.count, matches, self.next);
+        hint.prose = prose.of_matches(self.count, self.matches, self.next);
         self.shown.pop();
         hint.preview = self.shown;
         Some(hint)

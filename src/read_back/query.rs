@@ -18,16 +18,15 @@ use std::thread;
 use bytes::Bytes;
 use jaq_core::data::HasLut;
 use jaq_core::load::{Arena, File, Loader};
-use jaq_core::{Compiler, Ctx, DataT, Lut, Vars, load};
+use jaq_core::{Compiler, Ctx, DataT, Lut, ValT as _, Vars, load};
 use jaq_std::input::{HasInputs, Inputs, RcIter};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-pub(super) use self::bounds::Excess;
 use self::bounds::step;
 use self::records::Records;
-use self::value::Value;
+use self::value::{Text, Value};
 use super::page::{Page, PageCutter};
-use crate::backend::BackendError;
+use super::words::Refusal;
 use crate::backend::content::{BLOCK, Stored};
 
 /// The longest query, in bytes. Parsing recurses.
@@ -41,27 +40,14 @@ const MAX_SHOWN: usize = 300;
 /// Queries that run at the same time in this process. The others wait.
 static RUNNING: Semaphore = Semaphore::const_new(2);
 
-/// Reason for refusing a query.
-#[derive(Debug)]
-pub(super) enum QueryError {
-    TooLong,
-    /// The text is not a query, or the query does not fit the text, as this says.
-    Failed(String),
-    Costly(Excess),
-    /// The text is one JSON value that is too long.
-    LongJson,
-    /// The text is too long for `.`.
-    NeedsInputs,
-}
-
-/// Runs `query` over `stored`, and cuts a page out of what it prints. Fails if the store does.
+/// Runs `query` over `stored`, and cuts a page out of what it prints.
 pub(super) async fn answer(
     stored: &Stored,
     query: String,
     cutter: PageCutter,
-) -> Result<Result<Page, QueryError>, BackendError> {
+) -> Result<Page, Refusal> {
     if query.len() > MAX_QUERY {
-        return Ok(Err(QueryError::TooLong));
+        return Err(Refusal::LongQuery);
     }
     let total = stored.read(0..1).await?.total;
     // The thread's, which may outlive this call.
@@ -77,11 +63,11 @@ pub(super) async fn answer(
             block: Bytes::new(),
         };
         let ran = catch_unwind(AssertUnwindSafe(|| run(&query, content, cutter)));
-        let failed = |payload: Box<dyn Any + Send>| match payload.downcast::<Excess>() {
-            Ok(excess) => QueryError::Costly(*excess),
-            Err(_) => can_not_run(),
+        // Anything but a refusal is a panic.
+        let refusal = |payload: Box<dyn Any + Send>| {
+            payload.downcast().map_or_else(|_| can_not_run(), |it| *it)
         };
-        _ = done.send(ran.map_err(failed).flatten());
+        _ = done.send(ran.map_err(refusal).flatten());
     };
     let spawned = thread::Builder::new()
         .name("offcut query".to_owned())
@@ -89,29 +75,24 @@ pub(super) async fn answer(
         .spawn(work);
     if let Err(error) = spawned {
         let problem = format!("no thread could be started: {error}");
-        return Ok(Err(QueryError::Failed(problem)));
+        return Err(Refusal::FailedQuery(problem));
     }
-    let mut failed = None;
     while let Some((at, reply)) = asked.recv().await {
-        let block = stored.read(at..at + BLOCK).await;
-        let block = block.map_err(|error| failed = Some(error)).ok();
+        // Without a reply, the thread ends.
+        let block = stored.read(at..at + BLOCK).await?;
         // A thread that has given up reads no more.
-        _ = reply.send(block.map(|block| block.bytes));
+        _ = reply.send(block.bytes);
     }
-    let ran = result.await.map_err(|_| can_not_run());
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(ran.flatten()),
-    }
+    result.await.unwrap_or_else(|_| Err(can_not_run()))
 }
 
-fn can_not_run() -> QueryError {
-    QueryError::Failed("this query can't be run".to_owned())
+fn can_not_run() -> Refusal {
+    Refusal::FailedQuery("this query can't be run".to_owned())
 }
 
 /// Stored content, read from the query's thread.
 struct Content {
-    ask: mpsc::Sender<(u64, oneshot::Sender<Option<Bytes>>)>,
+    ask: mpsc::Sender<(u64, oneshot::Sender<Bytes>)>,
     at: u64,
     total: u64,
     block: Bytes,
@@ -125,7 +106,7 @@ impl Read for Content {
             let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
             let asked = self.ask.blocking_send((self.at, reply));
             asked.map_err(|_| gone())?;
-            self.block = block.blocking_recv().ok().flatten().ok_or_else(gone)?;
+            self.block = block.blocking_recv().map_err(|_| gone())?;
             self.at += self.block.len() as u64;
         }
         let length = self.block.len().min(buffer.len());
@@ -168,32 +149,33 @@ impl<'a> HasInputs<'a, Value> for Data<'a> {
     }
 }
 
-fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, QueryError> {
+fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Refusal> {
     let filter = compile(query)?;
     let total = content.total;
     bounds::begin(total);
     let unreadable =
-        |error: io::Error| QueryError::Failed(format!("the content can't be read: {error}"));
+        |error: io::Error| Refusal::FailedQuery(format!("the content can't be read: {error}"));
     let (input, inputs): (_, Records<'_>) = if total <= MAX_HELD {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes).map_err(unreadable)?;
         let texts = super::joined_texts(&bytes).map_or(&*bytes, |(_, texts)| texts);
         let text = String::from_utf8_lossy(texts);
         let value = records::read_whole(&text);
-        let records = value.clone();
-        let length = records.items().map_or(1, <[Value]>::len);
-        let record = move |at: usize| {
-            let items = records.items();
-            Ok(items.map_or_else(|| records.clone(), |items| items[at].clone()))
+        let records: Records<'_> = match &value {
+            Value::Array(_) => {
+                let records = value.clone().values();
+                Box::new(records.map(|record| record.map_err(|error| error.to_string())))
+            }
+            _ => Box::new(std::iter::once(Ok(value.clone()))),
         };
-        (value, Box::new((0..length).map(record)))
+        (value, records)
     } else {
         let text = BufReader::with_capacity(BLOCK as usize, content);
         let records = records::read_in_order(text)
             .map_err(unreadable)?
-            .ok_or(QueryError::LongJson)?;
+            .ok_or(Refusal::LongJson)?;
         if !query.contains("input") {
-            return Err(QueryError::NeedsInputs);
+            return Err(Refusal::NeedsInputs);
         }
         let records = records.inspect(|_| bounds::next_record());
         (Value::Null, Box::new(records))
@@ -214,7 +196,7 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
                 let problem = exception
                     .get_err()
                     .map_or_else(stray, |error| shown(&error));
-                return Err(QueryError::Failed(format!("{problem}. {described}")));
+                return Err(Refusal::FailedQuery(format!("{problem}. {described}")));
             }
         }
     }
@@ -224,7 +206,7 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
     Ok(printed.cutter.finish(printed.length))
 }
 
-fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, QueryError> {
+fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, Refusal> {
     let (code, path) = (query, ());
     let arena = Arena::default();
     let loader = Loader::new(functions::definitions());
@@ -243,14 +225,14 @@ fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, QueryError> {
             };
             problem.unwrap_or_default()
         });
-        QueryError::Failed(problems.collect::<Vec<_>>().join("; "))
+        Refusal::FailedQuery(problems.collect::<Vec<_>>().join("; "))
     })?;
     let of_inputs = jaq_std::input::funs().into_vec().into_iter();
     let functions = functions::functions().chain(of_inputs.map(jaq_core::native::run));
     let compiler = Compiler::default().with_funs(functions);
     compiler.compile(loaded).map_err(|errors| {
         let undefined = errors.into_iter().flat_map(|(_, errors)| errors).next();
-        QueryError::Failed(undefined.map_or_else(String::new, |(name, kind)| {
+        Refusal::FailedQuery(undefined.map_or_else(String::new, |(name, kind)| {
             let kind = kind.as_str();
             format!("there is no {kind} `{name}`")
         }))
@@ -309,17 +291,15 @@ fn describe(input: &Value) -> String {
     let mut said = Beginning::of(MAX_SHOWN);
     _ = match input {
         Value::Null => write!(said, "`inputs` are its records"),
-        Value::Array(_) => {
-            let items = input.items().unwrap_or_default();
-            let first = items.first().map(|_| ", the first: ").unwrap_or_default();
-            let shown = items
-                .first()
-                .map_or(&"" as &dyn fmt::Display, |first| first);
-            write!(said, "`.` is an array of {}{first}{shown}", items.len())
-        }
-        Value::Object(_) => {
-            let entries = input.entries().into_iter().flatten();
-            let keys: Vec<_> = entries.map(|(key, _)| key.to_str()).collect();
+        Value::Array(array) => match array.content.first() {
+            None => write!(said, "`.` is an array of 0"),
+            Some(first) => {
+                let length = array.content.len();
+                write!(said, "`.` is an array of {length}, the first: {first}")
+            }
+        },
+        Value::Object(object) => {
+            let keys: Vec<_> = object.content.keys().map(Text::as_str).collect();
             write!(said, "`.` is an object with the keys {}", keys.join(", "))
         }
         _ => write!(said, "`.` is {input}"),
@@ -335,18 +315,16 @@ struct Output {
 
 impl Output {
     fn value(&mut self, value: &Value) -> fmt::Result {
-        match value.items() {
-            Some(items) if write!(Beginning::of(MAX_ARRAY_LINE), "{value}").is_err() => {
-                for (at, item) in items.iter().enumerate() {
+        match value {
+            Value::Array(array) if write!(Beginning::of(MAX_ARRAY_LINE), "{value}").is_err() => {
+                for (at, item) in array.content.iter().enumerate() {
                     let before = if at == 0 { "[\n" } else { ",\n" };
                     write!(self, "{before}{item}")?;
                 }
                 self.write_str("\n]\n")
             }
-            _ => {
-                value.write_plain(self)?;
-                self.write_str("\n")
-            }
+            Value::Text(text) => writeln!(self, "{}", text.as_str()),
+            _ => writeln!(self, "{value}"),
         }
     }
 }

@@ -4,13 +4,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::matches::Wanted;
-#[cfg(feature = "query")]
-use super::page::PageCutter;
-use super::page::room;
+use super::page::{PageCutter, room};
 #[cfg(feature = "query")]
 use super::query;
 use super::words::{DESCRIPTIONS, Refusal};
-use super::{decoded, matches, page, room_for};
+use super::{MIN_PAGE, decoded, matches, overhead};
 use crate::backend::BackendError;
 use crate::backend::content::{Stored, media_type};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
@@ -67,10 +65,7 @@ impl Tool for ReadFileTool {
 
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let room = room(&self.session, &call.name);
-        let answer = match ReadRequest::parse(&call.arguments) {
-            Ok(request) => read(&self.session, &request, room).await,
-            Err(error) => Err(error),
-        };
+        let answer = read(&self.session, &call.arguments, room).await;
         answer.map_err(|refusal| {
             let error = refusal.into_error(self.session.settings.language);
             // Errors about a pattern repeat the pattern, so they may be long.
@@ -91,6 +86,8 @@ struct ReadRequest {
 
 /// A query that costs too much unwinds.
 const ANSWERS_QUERIES: bool = cfg!(all(feature = "query", panic = "unwind"));
+/// Content longer than this, in bytes, does not have its lines counted for each page.
+const MAX_COUNTED: u64 = 8 << 20;
 /// The most lines of `context`.
 const MAX_CONTEXT: u64 = 100;
 
@@ -112,12 +109,13 @@ impl ReadRequest {
         let field = |name| given.get(name).filter(|value| !value.is_null());
         let offset = field("offset").map_or(Some(Offset::From(Position::START)), parse_offset);
         let offset = offset.ok_or(Refusal::InvalidOffset)?;
-        let lines = |lines: &Value| number(lines)?.parse().ok();
-        let limit = field("limit").map(|limit| {
-            let limit = lines(limit).filter(|lines| *lines > 0);
-            limit.ok_or(Refusal::InvalidLimit)
-        });
-        let limit = limit.transpose()?;
+        let lines = |name, least| {
+            let given = field(name).map(|lines| number(lines)?.parse().ok());
+            let given = given.map(|lines| lines.filter(|lines| *lines >= least));
+            let given = given.map(|lines| lines.ok_or(Refusal::NotLines(name, least)));
+            given.transpose()
+        };
+        let limit = lines("limit", 1)?;
         let text = |name| match field(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
@@ -132,13 +130,12 @@ impl ReadRequest {
         if query.is_some() && !ANSWERS_QUERIES {
             return Err(Refusal::NoQueries);
         }
-        let context = field("context").map(|context| lines(context).ok_or(Refusal::InvalidContext));
         Ok(Self {
             path: path.to_owned(),
             offset,
             wanted: Wanted {
                 max_rows: limit,
-                context: context.transpose()?.unwrap_or(0).min(MAX_CONTEXT),
+                context: lines("context", 0)?.unwrap_or(0).min(MAX_CONTEXT),
                 count_only: matches!(field("count"), Some(Value::Bool(true))),
             },
             pattern,
@@ -216,12 +213,9 @@ fn parse_offset(offset: &Value) -> Option<Offset> {
     }
 }
 
-/// Answers `request` in at most `room` bytes of text.
-async fn read(
-    session: &Session,
-    request: &ReadRequest,
-    room: usize,
-) -> Result<ToolOutput, Refusal> {
+/// Answers a call with these `arguments` in at most `room` bytes of text.
+async fn read(session: &Session, arguments: &str, room: usize) -> Result<ToolOutput, Refusal> {
+    let request = ReadRequest::parse(arguments)?;
     let Some(stored) = session.resolve(&request.path) else {
         return Err(Refusal::UnknownPath);
     };
@@ -229,40 +223,40 @@ async fn read(
     if is_plain && media_type(&stored.key).is_some() {
         return media(&stored).await;
     }
-    let stored = decoded(stored).await.map_err(Refusal::Store)?;
+    let stored = decoded(stored).await?;
     let from = match request.offset {
         Offset::From(position) => position,
         Offset::FromEnd(_) if !is_plain => return Err(Refusal::NegativeOffset),
         Offset::FromEnd(lines) => {
-            let total = count_lines(&stored).await.map_err(Refusal::Store)?;
-            let line = total.saturating_sub(lines) + 1;
+            let line = count_lines(&stored).await?.saturating_sub(lines) + 1;
             Position { line, byte: 0 }
         }
     };
-    let (wanted, of_content) = (request.wanted, room_for(session, &stored, room));
-    match (&request.pattern, &request.query) {
+    let (wanted, prose) = (request.wanted, &session.prose);
+    let room = room.saturating_sub(overhead(&stored.location, prose));
+    let room = room.max(MIN_PAGE);
+    let mut cutter = PageCutter::new(from, wanted.max_rows, room);
+    let answer = match (&request.pattern, &request.query) {
         (Some(pattern), _) => {
             let across_lines = matches::crosses_lines(pattern);
             let pattern = matches::compile(pattern, ReadFileTool::MAX_PATTERN)
                 .map_err(Refusal::InvalidPattern)?;
-            let mut finder = matches::Finder::new(pattern, across_lines, from, wanted, of_content);
-            let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
-            let total = scanned.map_err(Refusal::Store)?;
-            let hint = finder.finish(total, stored.location, &session.prose);
-            Ok(hint.ok_or(Refusal::SlowPattern)?.render().into())
+            let mut finder = matches::Finder::new(pattern, across_lines, from, wanted, room);
+            let total = stored.scan(|bytes, _| finder.push(bytes)).await?;
+            let hint = finder.finish(total, stored.location, prose);
+            hint.ok_or(Refusal::SlowPattern)?.render()
         }
         #[cfg(feature = "query")]
-        (None, Some(query)) => {
-            let cutter = PageCutter::new(from, wanted.max_rows, of_content);
-            let page = query::answer(&stored, query.clone(), cutter).await;
-            let page = page.map_err(Refusal::Store)?.map_err(Refusal::Query)?;
-            Ok(page.text(&session.prose).into())
-        }
+        (None, Some(query)) => query::answer(&stored, query.clone(), cutter)
+            .await?
+            .text(prose),
         (None, _) => {
-            let page = page(session, &stored, from, wanted.max_rows, of_content).await;
-            page.map(ToolOutput::from).map_err(Refusal::Store)
+            let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
+            let total = stored.scan(see).await?;
+            cutter.finish(total).hint(stored.location, prose).render()
         }
-    }
+    };
+    Ok(answer.into())
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
@@ -279,7 +273,7 @@ async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
 /// Returns a stored image, sound, video or PDF as media.
 async fn media(stored: &Stored) -> Result<ToolOutput, Refusal> {
     let mime = media_type(&stored.key).unwrap_or_default().to_owned();
-    match stored.whole().await.map_err(Refusal::Store)? {
+    match stored.whole().await? {
         Some(data) => Ok(ToolOutput::parts(vec![Part::Media { mime, data }])),
         None => Err(Refusal::TooLarge),
     }

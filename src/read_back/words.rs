@@ -1,7 +1,5 @@
 //! The words of the reader in each language: its description and its errors. Models read them.
 
-#[cfg(feature = "query")]
-use super::query::{Excess, QueryError};
 use crate::backend::{BackendError, ErrorKind};
 use crate::content::ToolError;
 use crate::hint::Language;
@@ -50,6 +48,10 @@ const CHINESE: Description = Description {
 
 /// Reason for refusing a call of the reader.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "query"),
+    expect(dead_code, reason = "nothing runs queries then")
+)]
 pub(super) enum Refusal {
     InvalidArguments(serde_json::Error),
     /// An argument of another name, and the one that was meant.
@@ -61,7 +63,8 @@ pub(super) enum Refusal {
     /// The name of an argument that must be a text.
     NotText(&'static str),
     InvalidOffset,
-    InvalidLimit,
+    /// The name of an argument that must be a number of lines, and the least of them.
+    NotLines(&'static str, u64),
     /// The path is not a location of this session.
     UnknownPath,
     Store(BackendError),
@@ -71,11 +74,24 @@ pub(super) enum Refusal {
     /// A pattern or a query with an offset from the end.
     NegativeOffset,
     SlowPattern,
-    InvalidContext,
     PatternAndQuery,
-    #[cfg(feature = "query")]
-    Query(QueryError),
     NoQueries,
+    LongQuery,
+    /// The text is not a query, or the query does not fit the result, as this says.
+    FailedQuery(String),
+    SlowQuery,
+    LargeQuery,
+    DeepQuery,
+    /// The result is one JSON value that is too long.
+    LongJson,
+    /// The result is too long for `.`.
+    NeedsInputs,
+}
+
+impl From<BackendError> for Refusal {
+    fn from(error: BackendError) -> Self {
+        Self::Store(error)
+    }
 }
 
 impl Refusal {
@@ -107,16 +123,16 @@ impl Refusal {
             Self::InvalidPattern(error) => {
                 return format!("`pattern` is not a supported regular expression: {error}");
             }
-            #[cfg(feature = "query")]
-            Self::Query(error) => return error.english(),
+            Self::NotLines(name, least) => {
+                return format!("`{name}` must be a number of lines, {least} or more");
+            }
+            Self::FailedQuery(why) => return format!("`query` failed: {why}"),
             Self::NoQueries => "this program answers no `query`: pass `pattern` or `offset`",
-            Self::InvalidContext => "`context` must be a number of lines, 0 or more",
             Self::PatternAndQuery => "pass either `pattern` or `query`",
             Self::NoPath => "`path` is missing: pass the location that a hint shows",
             Self::InvalidOffset => {
                 "`offset` must be a line number, such as 12 or -5, or \"LINE+BYTE\" as a page shows it"
             }
-            Self::InvalidLimit => "`limit` must be a number of lines, 1 or more",
             Self::UnknownPath => {
                 "`path` is not a stored result of this conversation: copy it exactly from a hint"
             }
@@ -133,6 +149,20 @@ impl Refusal {
             Self::SlowPattern => {
                 "`pattern` takes too long to search: simplify it, avoid counts such as `{100}`, or omit it"
             }
+            Self::LongQuery => "`query` is too long: pass at most 4 KiB",
+            Self::SlowQuery => {
+                "`query` takes too long: select fewer records first, or pass `pattern`"
+            }
+            Self::LargeQuery => {
+                "`query` needs too much memory: select fewer records first, or go through them with \
+                 reduce inputs as $record (…; …)"
+            }
+            Self::DeepQuery => "`query` recurses too deep: go through the records with .[]",
+            Self::NeedsInputs => {
+                "this result is too long for `.`: go through its records with `inputs`, e.g. \
+                 inputs | select(.level == \"error\"), or reduce inputs as $record (0; . + $record.size)"
+            }
+            Self::LongJson => "this result is one JSON value too long for a query: pass `pattern`",
         }
         .to_owned()
     }
@@ -152,14 +182,12 @@ impl Refusal {
             Self::InvalidPattern(error) => {
                 return format!("`pattern` 不是受支持的正则表达式：{error}");
             }
-            #[cfg(feature = "query")]
-            Self::Query(error) => return error.chinese(),
+            Self::NotLines(name, least) => return format!("`{name}` 须为行数，至少为 {least}"),
+            Self::FailedQuery(why) => return format!("`query` 执行失败：{why}"),
             Self::NoQueries => "本程序不支持 `query`：请改用 `pattern` 或 `offset`",
-            Self::InvalidContext => "`context` 须为行数，至少为 0",
             Self::PatternAndQuery => "`pattern` 和 `query` 只能传其一",
             Self::NoPath => "缺少 `path`：请填写提示中的位置",
             Self::InvalidOffset => "`offset` 须为行号，如 12 或 -5，或页面所示的 \"LINE+BYTE\"",
-            Self::InvalidLimit => "`limit` 须为行数，至少为 1",
             Self::UnknownPath => "`path` 不是本次对话中存储的结果：请原样复制提示中的位置",
             Self::Store(error) if error.kind() == ErrorKind::NotFound => {
                 "`path` 处的结果已不再保存：如有需要请重新调用该工具"
@@ -168,43 +196,12 @@ impl Refusal {
             Self::TooLarge => "`path` 处的文件过大：请勿重试",
             Self::NegativeOffset => "使用 `pattern` 或 `query` 时 `offset` 不能为负：请填 1 或更大",
             Self::SlowPattern => "`pattern` 搜索耗时过长：请简化，避免 `{100}` 这类次数，或省略它",
-        }
-        .to_owned()
-    }
-}
-
-#[cfg(feature = "query")]
-impl QueryError {
-    fn english(&self) -> String {
-        match self {
-            Self::Failed(why) => return format!("`query` failed: {why}"),
-            Self::TooLong => "`query` is too long: pass at most 4 KiB",
-            Self::Costly(Excess::Time) => {
-                "`query` takes too long: select fewer records first, or pass `pattern`"
-            }
-            Self::Costly(Excess::Memory) => {
-                "`query` needs too much memory: select fewer records first, or go through them with \
-                 reduce inputs as $record (…; …)"
-            }
-            Self::Costly(Excess::Depth) => "`query` recurses too deep: go through the records with .[]",
-            Self::NeedsInputs => {
-                "this result is too long for `.`: go through its records with `inputs`, e.g. \
-                 inputs | select(.level == \"error\"), or reduce inputs as $record (0; . + $record.size)"
-            }
-            Self::LongJson => "this result is one JSON value too long for a query: pass `pattern`",
-        }
-        .to_owned()
-    }
-
-    fn chinese(&self) -> String {
-        match self {
-            Self::Failed(why) => return format!("`query` 执行失败：{why}"),
-            Self::TooLong => "`query` 过长：最多 4 KiB",
-            Self::Costly(Excess::Time) => "`query` 耗时过长：请先筛选记录，或改用 `pattern`",
-            Self::Costly(Excess::Memory) => {
+            Self::LongQuery => "`query` 过长：最多 4 KiB",
+            Self::SlowQuery => "`query` 耗时过长：请先筛选记录，或改用 `pattern`",
+            Self::LargeQuery => {
                 "`query` 占用内存过多：请先筛选记录，或用 reduce inputs as $record (…; …) 逐条处理"
             }
-            Self::Costly(Excess::Depth) => "`query` 递归过深：请用 .[] 逐条处理记录",
+            Self::DeepQuery => "`query` 递归过深：请用 .[] 逐条处理记录",
             Self::NeedsInputs => {
                 "该结果过长，不能使用 `.`：请用 `inputs` 逐条处理，如 inputs | select(.level == \"error\")，\
                  或 reduce inputs as $record (0; . + $record.size)"

@@ -1,7 +1,7 @@
 //! The content of a function's response: a value in one field of an object, or the whole object,
 //! and separate media.
 
-use crate::json::{Edit, Kind, ListItem, New, Step, View};
+use crate::json::{Edit, Kind, New, Step, View};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         let mut old = media.collect();
         let (value, media) = write(self.key, parts, |part| {
             let kept = take_same(&mut old, part, &show, drop)?;
-            Some(ListItem::Kept(kept.json()))
+            Some(New::Kept(kept.json()))
         });
         let value = match value {
             // Everything around the value stays, unless it would no longer be known as the content.
@@ -168,15 +168,15 @@ fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> 
 pub(super) fn write<'m>(
     key: &str,
     parts: Vec<Part>,
-    mut kept: impl FnMut(&Part) -> Option<ListItem<'m>>,
-) -> (Value, Vec<ListItem<'m>>) {
+    mut kept: impl FnMut(&Part) -> Option<New<'m>>,
+) -> (Value, Vec<New<'m>>) {
     let (mut given, mut media) = (Vec::new(), Vec::new());
     for part in parts {
         if let Some(kept) = kept(&part) {
             media.push(kept);
             continue;
         }
-        let mut add = |medium| media.push(ListItem::New(medium, Vec::new()));
+        let mut add = |medium| media.push(New::Value(medium));
         match part {
             Part::Media { mime, data } => {
                 add(json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}));

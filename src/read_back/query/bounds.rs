@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
+use crate::read_back::words::Refusal;
+
 /// Size of the stack that a query runs on, in bytes. Only what is used of it takes memory.
 pub(super) const STACK: usize = 64 << 20;
 /// The part of the stack for what does not recurse, and for what recurses and is bounded otherwise.
@@ -19,14 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MIN_BYTES_PER_SECOND: u64 = 8 << 20;
 /// The clock is read after this many steps.
 const CLOCK_EVERY: u64 = 1 << 10;
-
-/// Reason for giving up a query. It unwinds the stack, because a query could catch an error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::read_back) enum Excess {
-    Time,
-    Memory,
-    Depth,
-}
 
 thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
@@ -47,7 +41,8 @@ fn here() -> usize {
     (&raw const local).addr()
 }
 
-fn give_up(excess: Excess) -> ! {
+/// Unwinds the stack, because a query could catch an error.
+fn give_up(excess: Refusal) -> ! {
     resume_unwind(Box::new(excess))
 }
 
@@ -59,10 +54,10 @@ pub(super) fn step() {
     let steps = STEPS.get() + 1;
     STEPS.set(steps);
     if bottom.abs_diff(here()) > STACK - RESERVE {
-        give_up(Excess::Depth);
+        give_up(Refusal::DeepQuery);
     }
     if steps.is_multiple_of(CLOCK_EVERY) && Instant::now() > deadline {
-        give_up(Excess::Time);
+        give_up(Refusal::SlowQuery);
     }
 }
 
@@ -70,7 +65,7 @@ pub(super) fn step() {
 pub(super) fn read(bytes: usize) {
     let unparsed = UNPARSED.get() + bytes as u64;
     if unparsed > MAX_RECORD {
-        give_up(Excess::Memory);
+        give_up(Refusal::LargeQuery);
     }
     UNPARSED.set(unparsed);
 }
@@ -83,7 +78,7 @@ pub(super) fn next_record() {
 /// Returns the depth of a container of values, of which the deepest has the depth `of_values`.
 pub(super) fn depth_above(of_values: u32) -> u32 {
     if of_values >= MAX_DEPTH {
-        give_up(Excess::Depth);
+        give_up(Refusal::DeepQuery);
     }
     of_values + 1
 }
@@ -102,7 +97,7 @@ impl Charge {
     pub(super) fn add(&mut self, bytes: usize) {
         let memory = MEMORY.get().saturating_add(bytes);
         if memory > MAX_MEMORY {
-            give_up(Excess::Memory);
+            give_up(Refusal::LargeQuery);
         }
         MEMORY.set(memory);
         self.0 += bytes;

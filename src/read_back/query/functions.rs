@@ -7,11 +7,10 @@ use indexmap::IndexMap;
 use jaq_core::load::parse::Def;
 use jaq_core::native::{Fun, bome, run, unary, v};
 use jaq_core::{Cv, DataT, ValT as _, load};
-use jaq_std::ValT as _;
 use regex::{Regex, RegexBuilder};
 
 use super::bounds::step;
-use super::value::{Error, ValR, Value};
+use super::value::{Characters, Error, ValR, Value};
 
 /// Size limit of a compiled pattern, in bytes, and of a text that is searched by one, so that the
 /// time of one search is bounded.
@@ -99,17 +98,15 @@ fn search<D: for<'a> DataT<V<'a> = Value>>(
     matches: bool,
 ) -> ValR {
     let (flags, pattern) = (cv.0.pop_var(), cv.0.pop_var());
-    let text = cv.1.try_as_utf8_bytes()?;
-    let is_long = text.len() > MAX_SEARCHED;
-    let text = std::str::from_utf8(text).map_err(Error::str)?;
-    if is_long {
+    let text = cv.1.as_text()?;
+    if text.len() > MAX_SEARCHED {
         return Err(Error::str(
             "a text of over 1 MiB can't be searched in a query: pass `pattern` instead",
         ));
     }
-    let flags = flags.try_as_utf8_bytes()?.to_vec();
-    let regex = compiled(pattern.try_as_utf8_bytes()?, &flags)?;
-    let (is_global, skips_empty) = (flags.contains(&b'g'), flags.contains(&b'n'));
+    let flags = flags.as_text()?;
+    let regex = compiled(pattern.as_text()?, flags)?;
+    let (is_global, skips_empty) = (flags.contains('g'), flags.contains('n'));
     let (mut found, mut last, mut characters) = (Vec::new(), 0, Characters::default());
     for captures in regex.captures_iter(text) {
         step();
@@ -146,48 +143,27 @@ fn search<D: for<'a> DataT<V<'a> = Value>>(
     Ok(found.into_iter().collect())
 }
 
-/// Counts characters up to places of a text that mostly come in order.
-#[derive(Default)]
-struct Characters {
-    at: usize,
-    count: usize,
-}
-
-impl Characters {
-    fn before(&mut self, text: &str, place: usize) -> usize {
-        if place < self.at {
-            *self = Self::default();
-        }
-        self.count += text[self.at..place].chars().count();
-        self.at = place;
-        self.count
-    }
-}
-
-fn compiled(pattern: &[u8], flags: &[u8]) -> Result<Rc<Regex>, Error> {
-    type Compiled = IndexMap<(Vec<u8>, Vec<u8>), Rc<Regex>>;
+fn compiled(pattern: &str, flags: &str) -> Result<Rc<Regex>, Error> {
+    type Compiled = IndexMap<(String, String), Rc<Regex>>;
     thread_local! {
         static COMPILED: RefCell<Compiled> = RefCell::default();
     }
     COMPILED.with_borrow_mut(|known| {
-        let key = (pattern.to_vec(), flags.to_vec());
+        let key = (pattern.to_owned(), flags.to_owned());
         if let Some(regex) = known.get(&key) {
             return Ok(Rc::clone(regex));
         }
-        let unknown = flags.iter().find(|flag| !b"gnixsl".contains(flag));
-        if let Some(flag) = unknown {
-            let flag = char::from(*flag);
+        if let Some(flag) = flags.chars().find(|flag| !"gnixsl".contains(*flag)) {
             return Err(Error::str(format!(
                 "{flag} is no flag of a pattern: there are g, n, i, x, s and l"
             )));
         }
-        let pattern = std::str::from_utf8(pattern).map_err(Error::str)?;
         let regex = RegexBuilder::new(pattern)
             .size_limit(MAX_PATTERN)
-            .case_insensitive(flags.contains(&b'i'))
-            .ignore_whitespace(flags.contains(&b'x'))
-            .dot_matches_new_line(flags.contains(&b's'))
-            .swap_greed(flags.contains(&b'l'))
+            .case_insensitive(flags.contains('i'))
+            .ignore_whitespace(flags.contains('x'))
+            .dot_matches_new_line(flags.contains('s'))
+            .swap_greed(flags.contains('l'))
             .build()
             .map_err(Error::str)?;
         if known.len() >= KEPT {

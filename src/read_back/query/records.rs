@@ -69,22 +69,14 @@ fn cell(text: &str) -> Value {
 
 /// The rows of separated values, one after another.
 fn rows_of(text: impl Read, separator: u8) -> impl Iterator<Item = Result<Value, String>> {
-    let mut reader = table::separated(text, separator);
     let mut names = Vec::new();
-    let mut rows = std::iter::from_fn(move || {
-        step();
-        let mut cells = csv::ByteRecord::new();
-        match reader.read_byte_record(&mut cells) {
-            Ok(true) => Some(Ok(cells)),
-            Ok(false) => None,
-            Err(error) => Some(Err(error.to_string())),
-        }
-    });
+    let rows = table::separated(text, separator).into_byte_records();
+    let mut rows = rows.inspect(|_| step());
     if let Some(Ok(header)) = rows.next() {
         names = named(header.iter().map(String::from_utf8_lossy));
     }
     rows.zip(2..).map(move |(cells, number)| {
-        let (cells, wanted) = (cells?, names.len());
+        let (cells, wanted) = (cells.map_err(|error| error.to_string())?, names.len());
         if cells.len() == wanted {
             return Ok(row(&names, cells.iter().map(String::from_utf8_lossy)));
         }
@@ -116,17 +108,11 @@ pub(super) fn read_in_order<'r>(
     if let Some(separator) = table::separator(whole_lines) {
         return Ok(Some(Box::new(rows_of(text, separator))));
     }
-    let mut line = Vec::new();
-    let lines = std::iter::from_fn(move || {
+    let lines = text.split(b'\n').map(|line| {
         step();
-        line.clear();
-        match text.read_until(b'\n', &mut line) {
-            Ok(0) => None,
-            Ok(_) => Some(Ok(Value::text(
-                String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']),
-            ))),
-            Err(error) => Some(Err(error.to_string())),
-        }
+        let line = line.map_err(|error| error.to_string())?;
+        let line = String::from_utf8_lossy(&line);
+        Ok(Value::text(line.trim_end_matches('\r')))
     });
     Ok(Some(Box::new(lines)))
 }

@@ -28,8 +28,9 @@ const ENTRY: usize = size_of::<Value>() + size_of::<Text>() + 24;
 /// Bytes that an allocation takes beside its content.
 const ALLOCATION: usize = 48;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) enum Value {
+    #[default]
     Null,
     Bool(bool),
     Int(i64),
@@ -37,62 +38,81 @@ pub(super) enum Value {
     Large(u64),
     Float(f64),
     Text(Text),
-    Array(Rc<Array>),
-    Object(Rc<Object>),
+    Array(Rc<Held<Vec<Value>>>),
+    Object(Rc<Held<Entries>>),
 }
 
-/// Bytes, and their charge, which follows from their number.
+/// A text, and its charge, which follows from its length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Text(Rc<(Box<[u8]>, Charge)>);
-
-#[derive(Clone, Debug)]
-pub(super) struct Array {
-    items: Vec<Value>,
-    depth: u32,
-    charge: Charge,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Object {
-    entries: Entries,
-    depth: u32,
-    charge: Charge,
-}
-
-impl Object {
-    fn sorted(&self) -> BTreeMap<&Text, &Value> {
-        self.entries.iter().collect()
-    }
-}
+pub(super) struct Text(Rc<(Box<str>, Charge)>);
 
 impl Text {
-    fn new(bytes: impl Into<Box<[u8]>>) -> Self {
-        let bytes = bytes.into();
-        let charge = Charge::new(bytes.len() + ALLOCATION);
-        Self(Rc::new((bytes, charge)))
+    fn new(text: impl Into<Box<str>>) -> Self {
+        let text = text.into();
+        let charge = Charge::new(text.len() + ALLOCATION);
+        Self(Rc::new((text, charge)))
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_str(&self) -> &str {
         &self.0.0
     }
+}
 
-    pub(super) fn to_str(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(self.as_bytes())
+/// The elements of an array, or the entries of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Held<T> {
+    pub(super) content: T,
+    depth: u32,
+    charge: Charge,
+}
+
+impl<T: Default> Default for Held<T> {
+    fn default() -> Self {
+        Self {
+            content: T::default(),
+            depth: depth_above(0),
+            charge: Charge::new(ALLOCATION),
+        }
+    }
+}
+
+impl<T> Held<T> {
+    /// Notes that it takes `bytes` more, and holds `value`.
+    fn admit(&mut self, bytes: usize, value: &Value) {
+        self.charge.add(bytes);
+        self.depth = self.depth.max(depth_above(value.depth()));
+    }
+}
+
+impl Held<Vec<Value>> {
+    fn push(&mut self, value: Value) {
+        self.admit(ELEMENT, &value);
+        self.content.push(value);
+    }
+}
+
+impl Held<Entries> {
+    fn insert(&mut self, key: Text, value: Value) {
+        let is_known = self.content.contains_key(&key);
+        self.admit(if is_known { 0 } else { ENTRY }, &value);
+        self.content.insert(key, value);
+    }
+
+    fn sorted(&self) -> BTreeMap<&Text, &Value> {
+        self.content.iter().collect()
     }
 }
 
 impl Value {
     pub(super) fn text(text: &str) -> Self {
-        Self::Text(Text::new(text.as_bytes()))
+        Self::Text(Text::new(text))
     }
 
-    fn object(entries: Entries) -> Self {
-        let deepest = entries.values().map(Self::depth).max().unwrap_or(0);
-        Self::Object(Rc::new(Object {
-            depth: depth_above(deepest),
-            charge: Charge::new(ALLOCATION + entries.len() * ENTRY),
-            entries,
-        }))
+    pub(super) fn as_text(&self) -> Result<&str, Error> {
+        match self {
+            Self::Text(text) => Ok(text.as_str()),
+            _ => Err(Error::typ(self.clone(), "string")),
+        }
     }
 
     fn depth(&self) -> u32 {
@@ -103,54 +123,43 @@ impl Value {
         }
     }
 
-    pub(super) fn items(&self) -> Option<&[Value]> {
-        match self {
-            Self::Array(array) => Some(&array.items),
-            _ => None,
-        }
-    }
-
-    pub(super) fn entries(&self) -> Option<&Entries> {
-        match self {
-            Self::Object(object) => Some(&object.entries),
-            _ => None,
-        }
-    }
-
     /// The range that an object such as `{"start": 1}` stands for.
     fn as_range(&self) -> Range<&Self> {
-        let bound = |name: &str| self.entries()?.get(&Text::new(name.as_bytes()));
+        let bound = |name: &str| match self {
+            Self::Object(object) => object.content.get(&Text::new(name)),
+            _ => None,
+        };
         bound("start")..bound("end")
+    }
+
+    fn integer(&self) -> Option<i128> {
+        match self {
+            Self::Int(number) => Some((*number).into()),
+            Self::Large(number) => Some((*number).into()),
+            _ => None,
+        }
     }
 
     pub(super) fn number(&self) -> Option<f64> {
         match self {
-            Self::Int(number) => Some(*number as f64),
-            Self::Large(number) => Some(*number as f64),
             Self::Float(number) => Some(*number),
-            _ => None,
+            _ => self.integer().map(|number| number as f64),
         }
     }
 
     /// An index or a bound: floats are rounded down.
-    fn whole(&self) -> Option<i64> {
+    fn whole(&self) -> Option<i128> {
         match self {
-            Self::Int(number) => Some(*number),
-            Self::Float(number) => Some(number.floor() as i64),
-            Self::Large(_) => Some(i64::MAX),
-            _ => None,
+            Self::Float(number) => Some((number.floor() as i64).into()),
+            _ => self.integer(),
         }
     }
 
     /// An index or a bound of something of `length` elements, counted from its start; a negative one counts
     /// from its end, and may lie before the start.
-    fn counted_from_start(&self, length: usize) -> Option<i64> {
+    fn counted_from_start(&self, length: usize) -> Option<i128> {
         let at = self.whole()?;
-        Some(if at < 0 {
-            at.saturating_add(length as i64)
-        } else {
-            at
-        })
+        Some(if at < 0 { at + length as i128 } else { at })
     }
 
     /// An index of something of `length` elements, unless it lies before its start.
@@ -171,25 +180,23 @@ impl Value {
     }
 
     pub(super) fn length(&self) -> ValR {
-        let length = match self {
-            Self::Null => 0,
+        Ok(match self {
+            Self::Null => 0usize.into(),
             Self::Bool(_) => return Err(Error::typ(self.clone(), "something that has a length")),
-            Self::Int(number) => return Ok(number.unsigned_abs().into()),
-            Self::Large(_) => return Ok(self.clone()),
-            Self::Float(number) => return Ok(Self::Float(number.abs())),
-            Self::Text(text) => text.to_str().chars().count(),
-            Self::Array(array) => array.items.len(),
-            Self::Object(object) => object.entries.len(),
-        };
-        Ok(length.into())
+            Self::Int(_) | Self::Large(_) => self.integer().unwrap_or_default().abs().into(),
+            Self::Float(number) => number.abs().into(),
+            Self::Text(text) => text.as_str().chars().count().into(),
+            Self::Array(array) => array.content.len().into(),
+            Self::Object(object) => object.content.len().into(),
+        })
     }
 
     pub(super) fn has(&self, key: &Self) -> ValR {
         let has = match (self, key, key.whole()) {
             (Self::Array(array), _, Some(at)) => {
-                usize::try_from(at).is_ok_and(|at| at < array.items.len())
+                usize::try_from(at).is_ok_and(|at| at < array.content.len())
             }
-            (Self::Object(object), Self::Text(key), _) => object.entries.contains_key(key),
+            (Self::Object(object), Self::Text(key), _) => object.content.contains_key(key),
             _ => return Err(Error::index(self.clone(), key.clone())),
         };
         Ok(has.into())
@@ -198,16 +205,14 @@ impl Value {
     pub(super) fn contains(&self, other: &Self) -> bool {
         step();
         match (self, other) {
-            (Self::Text(text), Self::Text(part)) => {
-                memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some()
+            (Self::Text(text), Self::Text(part)) => text.as_str().contains(part.as_str()),
+            (Self::Array(array), Self::Array(parts)) => {
+                let mut parts = parts.content.iter();
+                parts.all(|part| array.content.iter().any(|item| item.contains(part)))
             }
-            (Self::Array(array), Self::Array(parts)) => parts
-                .items
-                .iter()
-                .all(|part| array.items.iter().any(|item| item.contains(part))),
             (Self::Object(object), Self::Object(parts)) => {
-                parts.entries.iter().all(|(key, part)| {
-                    let value = object.entries.get(key);
+                parts.content.iter().all(|(key, part)| {
+                    let value = object.content.get(key);
                     value.is_some_and(|value| value.contains(part))
                 })
             }
@@ -220,37 +225,30 @@ impl Value {
         let windows = |items: &[Value], part: &[Value]| {
             let found = items.windows(part.len()).enumerate();
             let found = found.filter(|(_, window)| *window == part);
-            found.map(|(at, _)| at.into()).collect()
+            found.map(|(at, _)| Self::from(at)).collect()
         };
         match (self, part) {
             (Self::Null, _) => Ok(Self::Null),
-            (Self::Text(text), Self::Text(part)) if !part.as_bytes().is_empty() => {
-                let (mut at, mut characters) = (0, 0);
-                let found = memchr::memmem::find_iter(text.as_bytes(), part.as_bytes());
-                let places = found.map(|found| {
-                    let skipped = String::from_utf8_lossy(&text.as_bytes()[at..found]);
-                    characters += skipped.chars().count();
-                    at = found;
-                    characters.into()
-                });
-                Ok(places.collect())
+            (Self::Text(text), Self::Text(part)) if !part.as_str().is_empty() => {
+                let mut characters = Characters::default();
+                let found = text.as_str().match_indices(part.as_str());
+                let places = found.map(|(at, _)| characters.before(text.as_str(), at));
+                Ok(places.map(Self::from).collect())
             }
-            (Self::Array(array), Self::Array(part)) if !part.items.is_empty() => {
-                Ok(windows(&array.items, &part.items))
+            (Self::Array(array), Self::Array(part)) if !part.content.is_empty() => {
+                Ok(windows(&array.content, &part.content))
             }
             (Self::Text(_), Self::Text(_)) | (Self::Array(_), Self::Array(_)) => Ok(Self::Null),
-            (Self::Array(array), part) => Ok(windows(&array.items, std::slice::from_ref(part))),
+            (Self::Array(array), part) => Ok(windows(&array.content, std::slice::from_ref(part))),
             _ => Err(Error::index(self.clone(), part.clone())),
         }
     }
 
     pub(super) fn parse_json(&self) -> ValR {
-        let Self::Text(text) = self else {
-            return Err(Error::typ(self.clone(), "string"));
-        };
-        match serde_json::from_slice(text.as_bytes()) {
+        let text = self.as_text()?;
+        match serde_json::from_str(text) {
             Ok(value) => Ok(value),
-            Err(_) if text.as_bytes() == b"nan" => Ok(Self::Float(f64::NAN)),
+            Err(_) if text == "nan" => Ok(Self::Float(f64::NAN)),
             Err(error) => Err(Error::str(format!("this is not JSON: {error}"))),
         }
     }
@@ -263,18 +261,10 @@ impl Value {
             };
             let at = bound.counted_from_start(length);
             let at = at.ok_or_else(|| Error::typ(bound.clone(), "integer"))?;
-            Ok((at.max(0) as usize).min(length))
+            Ok(at.clamp(0, length as i128) as usize)
         };
         let start = bound(range.start, 0)?;
         Ok(start..bound(range.end, length)?.max(start))
-    }
-
-    /// Writes text as it is and everything else as JSON.
-    pub(super) fn write_plain(&self, to: &mut impl fmt::Write) -> fmt::Result {
-        match self {
-            Self::Text(text) => to.write_str(&text.to_str()),
-            _ => write!(to, "{self}"),
-        }
     }
 
     /// The JSON of the value, which can be longer than the value takes memory.
@@ -282,6 +272,24 @@ impl Value {
         let mut text = Bounded::default();
         _ = fmt::Write::write_fmt(&mut text, format_args!("{self}"));
         Self::from(text.0)
+    }
+}
+
+/// Counts characters up to places of a text that mostly come in order.
+#[derive(Default)]
+pub(super) struct Characters {
+    at: usize,
+    count: usize,
+}
+
+impl Characters {
+    pub(super) fn before(&mut self, text: &str, place: usize) -> usize {
+        if place < self.at {
+            *self = Self::default();
+        }
+        self.count += text[self.at..place].chars().count();
+        self.at = place;
+        self.count
     }
 }
 
@@ -298,11 +306,11 @@ impl Serialize for Value {
             }
             // Writes infinity as jq does; NaN becomes `null`.
             Self::Float(number) => to.serialize_f64(number.clamp(f64::MIN, f64::MAX)),
-            Self::Text(text) => to.serialize_str(&text.to_str()),
-            Self::Array(array) => to.collect_seq(&array.items),
+            Self::Text(text) => to.serialize_str(text.as_str()),
+            Self::Array(array) => to.collect_seq(&array.content),
             Self::Object(object) => {
-                let entries = object.entries.iter();
-                to.collect_map(entries.map(|(key, value)| (key.to_str(), value)))
+                let entries = object.content.iter();
+                to.collect_map(entries.map(|(key, value)| (key.as_str(), value)))
             }
         }
     }
@@ -341,15 +349,19 @@ impl From<isize> for Value {
     }
 }
 
-impl From<u64> for Value {
-    fn from(number: u64) -> Self {
-        i64::try_from(number).map_or(Self::Large(number), Self::Int)
+impl From<i128> for Value {
+    fn from(number: i128) -> Self {
+        let small = i64::try_from(number).map(Self::Int);
+        let large = || u64::try_from(number).map(Self::Large);
+        small
+            .or_else(|_| large())
+            .unwrap_or(Self::Float(number as f64))
     }
 }
 
 impl From<usize> for Value {
     fn from(number: usize) -> Self {
-        Self::from(number as u64)
+        Self::from(number as i128)
     }
 }
 
@@ -361,51 +373,43 @@ impl From<f64> for Value {
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self::Text(Text::new(text.into_bytes()))
+        Self::Text(Text::new(text))
     }
 }
 
 impl From<Range<Value>> for Value {
     fn from(range: Range<Value>) -> Self {
-        let bounds = [("start", range.start), ("end", range.end)];
-        let given = bounds
-            .into_iter()
-            .filter_map(|(name, bound)| Some((Text::new(name.as_bytes()), bound?)));
-        Self::object(given.collect())
+        let bounds = [("start", range.start), ("end", range.end)].into_iter();
+        let given = bounds.filter_map(|(name, bound)| Some((Text::new(name), bound?)));
+        given.collect()
     }
 }
 
 impl FromIterator<Value> for Value {
     fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
-        let (mut items, mut charge, mut deepest) = (Vec::new(), Charge::new(ALLOCATION), 0);
+        let mut array = Held::<Vec<_>>::default();
         for value in values {
             step();
-            charge.add(ELEMENT);
-            deepest = deepest.max(value.depth());
-            items.push(value);
+            array.push(value);
         }
-        let depth = depth_above(deepest);
-        Self::Array(Rc::new(Array {
-            items,
-            depth,
-            charge,
-        }))
+        Self::Array(Rc::new(array))
+    }
+}
+
+impl FromIterator<(Text, Value)> for Value {
+    fn from_iter<I: IntoIterator<Item = (Text, Value)>>(entries: I) -> Self {
+        let mut object = Held::default();
+        for (key, value) in entries {
+            object.insert(key, value);
+        }
+        Self::Object(Rc::new(object))
     }
 }
 
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
-        step();
-        match (self, other) {
-            (Self::Null, Self::Null) => true,
-            (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::Int(a), Self::Int(b)) => a == b,
-            (Self::Large(a), Self::Large(b)) => a == b,
-            (Self::Text(a), Self::Text(b)) => a == b,
-            (Self::Array(a), Self::Array(b)) => Rc::ptr_eq(a, b) || a.items == b.items,
-            (Self::Object(a), Self::Object(b)) => Rc::ptr_eq(a, b) || a.entries == b.entries,
-            _ => matches!((self.number(), other.number()), (Some(a), Some(b)) if a == b),
-        }
+        let is_nan = self.number().is_some_and(f64::is_nan);
+        !is_nan && self.cmp(other).is_eq()
     }
 }
 
@@ -422,20 +426,24 @@ impl Ord for Value {
         step();
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
-            (Self::Int(a), Self::Int(b)) => a.cmp(b),
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            (Self::Array(a), Self::Array(b)) => a.items.cmp(&b.items),
+            (Self::Array(a), Self::Array(b)) if Rc::ptr_eq(a, b) => Ordering::Equal,
+            (Self::Array(a), Self::Array(b)) => a.content.cmp(&b.content),
+            (Self::Object(a), Self::Object(b)) if Rc::ptr_eq(a, b) => Ordering::Equal,
             (Self::Object(a), Self::Object(b)) => {
                 let (a, b) = (a.sorted(), b.sorted());
                 let keys = a.keys().cmp(b.keys());
                 keys.then_with(|| a.values().cmp(b.values()))
             }
-            _ => match (self.number(), other.number()) {
-                // No number is less than itself, so that sorting has an order; NaN comes first.
-                (Some(a), Some(b)) => a
-                    .partial_cmp(&b)
-                    .unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())),
-                _ => self.rank().cmp(&other.rank()),
+            _ => match (self.integer(), other.integer()) {
+                (Some(a), Some(b)) => a.cmp(&b),
+                _ => match (self.number(), other.number()) {
+                    // No number is less than itself, so that sorting has an order; NaN comes first.
+                    (Some(a), Some(b)) => a
+                        .partial_cmp(&b)
+                        .unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())),
+                    _ => self.rank().cmp(&other.rank()),
+                },
             },
         }
     }
@@ -446,13 +454,13 @@ fn calculate(
     a: Value,
     by: Math,
     b: Value,
-    whole: impl Fn(i64, i64) -> Option<i64>,
+    whole: impl Fn(i128, i128) -> Option<i128>,
     float: impl Fn(f64, f64) -> f64,
 ) -> ValR {
-    if let (Value::Int(a), Value::Int(b)) = (&a, &b)
-        && let Some(number) = whole(*a, *b)
+    if let (Some(a), Some(b)) = (a.integer(), b.integer())
+        && let Some(number) = whole(a, b)
     {
-        return Ok(Value::Int(number));
+        return Ok(number.into());
     }
     match (a.number(), b.number()) {
         (Some(a), Some(b)) => Ok(Value::Float(float(a, b))),
@@ -467,27 +475,23 @@ impl Add for Value {
         step();
         match (self, other) {
             (Self::Null, other) | (other, Self::Null) => Ok(other),
-            (Self::Text(a), Self::Text(b)) => {
-                Ok(Self::Text(Text::new([a.as_bytes(), b.as_bytes()].concat())))
-            }
+            (Self::Text(a), Self::Text(b)) => Ok([a.as_str(), b.as_str()].concat().into()),
             (Self::Array(mut a), Self::Array(b)) => {
                 let array = Rc::make_mut(&mut a);
-                array.charge.add(b.items.len() * ELEMENT);
-                array.depth = array.depth.max(b.depth);
-                array.items.extend_from_slice(&b.items);
+                for value in &b.content {
+                    array.push(value.clone());
+                }
                 Ok(Self::Array(a))
             }
             (Self::Object(mut a), Self::Object(b)) => {
                 let object = Rc::make_mut(&mut a);
-                object.charge.add(b.entries.len() * ENTRY);
-                object.depth = object.depth.max(b.depth);
                 // Others may hold it, so that it is not cloned as a whole.
-                let entries = b.entries.iter();
-                let entries = entries.map(|(key, value)| (key.clone(), value.clone()));
-                object.entries.extend(entries);
+                for (key, value) in &b.content {
+                    object.insert(key.clone(), value.clone());
+                }
                 Ok(Self::Object(a))
             }
-            (a, b) => calculate(a, Math::Add, b, i64::checked_add, |a, b| a + b),
+            (a, b) => calculate(a, Math::Add, b, i128::checked_add, |a, b| a + b),
         }
     }
 }
@@ -499,11 +503,11 @@ impl Sub for Value {
         step();
         match (self, other) {
             (Self::Array(a), Self::Array(b)) => {
-                let without: BTreeSet<&Value> = b.items.iter().collect();
-                let left = a.items.iter().filter(|item| !without.contains(item));
+                let without: BTreeSet<&Value> = b.content.iter().collect();
+                let left = a.content.iter().filter(|item| !without.contains(item));
                 Ok(left.cloned().collect())
             }
-            (a, b) => calculate(a, Math::Sub, b, i64::checked_sub, |a, b| a - b),
+            (a, b) => calculate(a, Math::Sub, b, i128::checked_sub, |a, b| a - b),
         }
     }
 }
@@ -521,27 +525,26 @@ impl Mul for Value {
                 }
                 let times = times.ceil() as usize;
                 // Before it is allocated.
-                drop(Charge::new(text.as_bytes().len().saturating_mul(times)));
-                Ok(Self::Text(Text::new(text.as_bytes().repeat(times))))
+                drop(Charge::new(text.as_str().len().saturating_mul(times)));
+                Ok(text.as_str().repeat(times).into())
             }
-            (Self::Object(a), Self::Object(b)) => merge(a, &b),
-            (a, b) => calculate(a, Math::Mul, b, i64::checked_mul, |a, b| a * b),
+            (Self::Object(a), Self::Object(b)) => Ok(merge(a, &b)),
+            (a, b) => calculate(a, Math::Mul, b, i128::checked_mul, |a, b| a * b),
         }
     }
 }
 
-fn merge(a: Rc<Object>, b: &Object) -> ValR {
+fn merge(mut a: Rc<Held<Entries>>, b: &Held<Entries>) -> Value {
     step();
-    let mut entries = a.entries.clone();
-    drop(a);
-    for (key, value) in &b.entries {
-        let value = match (entries.get(key), value) {
-            (Some(Value::Object(ours)), Value::Object(theirs)) => merge(Rc::clone(ours), theirs)?,
+    let object = Rc::make_mut(&mut a);
+    for (key, value) in &b.content {
+        let value = match (object.content.get(key), value) {
+            (Some(Value::Object(ours)), Value::Object(theirs)) => merge(Rc::clone(ours), theirs),
             _ => value.clone(),
         };
-        entries.insert(key.clone(), value);
+        object.insert(key.clone(), value);
     }
-    Ok(Value::object(entries))
+    Value::Object(a)
 }
 
 impl Div for Value {
@@ -551,16 +554,16 @@ impl Div for Value {
         step();
         match (self, other) {
             (Self::Text(text), Self::Text(by)) => {
-                let (text, by) = (text.to_str(), by.to_str());
+                let (text, by) = (text.as_str(), by.as_str());
                 Ok(match (text.is_empty(), by.is_empty()) {
-                    (true, _) => Self::from_iter([]),
-                    (_, true) => text.chars().map(|c| c.to_string().into()).collect(),
-                    _ => text.split(&*by).map(Self::text).collect(),
+                    (true, _) => Self::Array(Rc::default()),
+                    (_, true) => text.chars().map(|c| Self::from(c.to_string())).collect(),
+                    _ => text.split(by).map(Self::text).collect(),
                 })
             }
             (a, b) if b.number() == Some(0.0) => Err(Error::math(a, Math::Div, b)),
             (a, b) => {
-                let divide = |a: i64, b: i64| (a.checked_rem(b)? == 0).then(|| a / b);
+                let divide = |a: i128, b: i128| (a.checked_rem(b)? == 0).then(|| a / b);
                 calculate(a, Math::Div, b, divide, |a, b| a / b)
             }
         }
@@ -572,7 +575,7 @@ impl Rem for Value {
 
     fn rem(self, other: Self) -> ValR {
         match (self.whole(), other.whole()) {
-            (Some(a), Some(b)) if b != 0 => Ok(Self::Int(a.checked_rem(b).unwrap_or(0))),
+            (Some(a), Some(b)) if b != 0 => Ok((a % b).into()),
             _ => Err(Error::math(self, Math::Rem, other)),
         }
     }
@@ -588,8 +591,8 @@ impl Neg for Value {
 
 impl jaq_core::ValT for Value {
     fn from_num(number: &str) -> ValR {
-        if let Ok(number) = number.parse() {
-            return Ok(Self::Int(number));
+        if let Ok(number) = number.parse::<i128>() {
+            return Ok(number.into());
         }
         let number = number
             .parse()
@@ -602,18 +605,18 @@ impl jaq_core::ValT for Value {
             Self::Text(key) => Ok((key, value)),
             key => Err(Error::typ(key, "a key: keys are strings")),
         });
-        Ok(Self::object(entries.collect::<Result<_, _>>()?))
+        entries.collect()
     }
 
     fn key_values(self) -> BoxIter<'static, Result<(Self, Self), Error>> {
         match self {
-            Self::Array(array) => Box::new((0..array.items.len()).map(move |at| {
+            Self::Array(array) => Box::new((0..array.content.len()).map(move |at| {
                 step();
-                Ok((at.into(), array.items[at].clone()))
+                Ok((at.into(), array.content[at].clone()))
             })),
-            Self::Object(object) => Box::new((0..object.entries.len()).map(move |at| {
+            Self::Object(object) => Box::new((0..object.content.len()).map(move |at| {
                 step();
-                let entry = object.entries.get_index(at);
+                let entry = object.content.get_index(at);
                 let (key, value) = entry.ok_or_else(|| Error::str("gone"))?;
                 Ok((Self::Text(key.clone()), value.clone()))
             })),
@@ -631,12 +634,12 @@ impl jaq_core::ValT for Value {
             (Self::Null, Self::Null | Self::Text(_)) => Ok(Self::Null),
             (Self::Null, index) if index.number().is_some() => Ok(Self::Null),
             (Self::Object(object), Self::Text(key)) => {
-                Ok(object.entries.get(key).cloned().unwrap_or(Self::Null))
+                Ok(object.content.get(key).cloned().unwrap_or_default())
             }
             (Self::Array(array), index) if index.number().is_some() => {
-                let at = index.place(array.items.len());
-                let item = at.and_then(|at| array.items.get(at));
-                Ok(item.cloned().unwrap_or(Self::Null))
+                let at = index.place(array.content.len());
+                let item = at.and_then(|at| array.content.get(at));
+                Ok(item.cloned().unwrap_or_default())
             }
             (Self::Array(_) | Self::Text(_) | Self::Null, Self::Object(_)) => {
                 self.range(index.as_range())
@@ -650,11 +653,11 @@ impl jaq_core::ValT for Value {
         match &self {
             Self::Null => Ok(Self::Null),
             Self::Array(array) => {
-                let bounds = Self::bounds(&range, array.items.len())?;
-                Ok(array.items[bounds].iter().cloned().collect())
+                let bounds = Self::bounds(&range, array.content.len())?;
+                Ok(array.content[bounds].iter().cloned().collect())
             }
             Self::Text(text) => {
-                let text = text.to_str();
+                let text = text.as_str();
                 let bounds = Self::bounds(&range, text.chars().count())?;
                 let part = text.chars().skip(bounds.start).take(bounds.len());
                 Ok(Self::from(part.collect::<String>()))
@@ -670,16 +673,16 @@ impl jaq_core::ValT for Value {
     ) -> ValX<'a, Self> {
         match self {
             Self::Array(array) => {
-                let items = array.items.iter().cloned().flat_map(f);
+                let items = array.content.iter().cloned().flat_map(f);
                 items.collect::<Result<Self, _>>()
             }
             Self::Object(object) => {
-                let entries = object.entries.iter().filter_map(|(key, value)| {
+                let entries = object.content.iter().filter_map(|(key, value)| {
                     f(value.clone())
                         .next()
                         .map(|value| Ok((key.clone(), value?)))
                 });
-                Ok(Self::object(entries.collect::<Result<_, Exn<'_, _>>>()?))
+                entries.collect::<Result<Self, _>>()
             }
             other => opt.fail(other, |other| {
                 Exn::from(Error::typ(other, "array or object"))
@@ -698,32 +701,24 @@ impl jaq_core::ValT for Value {
             return self.map_range(index.as_range(), opt, f);
         }
         if let (Self::Null, Self::Text(_)) = (&self, index) {
-            self = Self::object(Entries::default());
+            self = Self::Object(Rc::default());
         }
         if let (Self::Null, Some(_)) = (&self, index.whole()) {
-            self = Self::from_iter([]);
+            self = Self::Array(Rc::default());
         }
         match (&mut self, index) {
             (Self::Object(object), Self::Text(key)) => {
                 // Taken out, so that it can be changed in place.
                 let object = Rc::make_mut(object);
-                let slot = object.entries.get_mut(key);
-                let old = slot.map_or(Self::Null, |slot| std::mem::replace(slot, Self::Null));
-                match f(old).next().transpose()? {
-                    Some(new) => {
-                        object.depth = object.depth.max(depth_above(new.depth()));
-                        if object.entries.insert(key.clone(), new).is_none() {
-                            object.charge.add(ENTRY);
-                        }
-                    }
-                    None => {
-                        object.entries.shift_remove(key);
-                    }
+                let old = object.content.get_mut(key).map(std::mem::take);
+                match f(old.unwrap_or_default()).next().transpose()? {
+                    Some(new) => object.insert(key.clone(), new),
+                    None => drop(object.content.shift_remove(key)),
                 }
                 Ok(self)
             }
             (Self::Array(array), index) if index.number().is_some() => {
-                let length = array.items.len();
+                let length = array.content.len();
                 let Some(at) = index.place(length) else {
                     return opt.fail(self, |_| Exn::from(Error::str("an index is out of bounds")));
                 };
@@ -732,17 +727,15 @@ impl jaq_core::ValT for Value {
                     array
                         .charge
                         .add((at - length).saturating_add(1).saturating_mul(ELEMENT));
-                    array.items.resize(at + 1, Self::Null);
+                    array.content.resize(at + 1, Self::Null);
                 }
-                let old = std::mem::replace(&mut array.items[at], Self::Null);
+                let old = std::mem::take(&mut array.content[at]);
                 match f(old).next().transpose()? {
                     Some(new) => {
-                        array.depth = array.depth.max(depth_above(new.depth()));
-                        array.items[at] = new;
+                        array.admit(0, &new);
+                        array.content[at] = new;
                     }
-                    None => {
-                        array.items.remove(at);
-                    }
+                    None => drop(array.content.remove(at)),
                 }
                 Ok(self)
             }
@@ -759,15 +752,15 @@ impl jaq_core::ValT for Value {
         let Self::Array(array) = &self else {
             return opt.fail(self, |value| Exn::from(Error::typ(value, "array")));
         };
-        let bounds = Self::bounds(&range, array.items.len())?;
-        let (before, after) = (&array.items[..bounds.start], &array.items[bounds.end..]);
-        let part = array.items[bounds.clone()].iter().cloned().collect();
+        let bounds = Self::bounds(&range, array.content.len())?;
+        let (before, after) = (&array.content[..bounds.start], &array.content[bounds.end..]);
+        let part = array.content[bounds.clone()].iter().cloned().collect();
         let new = f(part).next().transpose()?;
-        let new = new.unwrap_or_else(|| Self::from_iter([]));
-        let Some(new) = new.items() else {
-            return Err(Exn::from(Error::typ(new, "array")));
+        let new = match new.unwrap_or_else(|| Self::Array(Rc::default())) {
+            Self::Array(new) => new,
+            other => return Err(Exn::from(Error::typ(other, "array"))),
         };
-        let parts = [before, new, after].into_iter().flatten();
+        let parts = [before, &new.content, after].into_iter().flatten();
         Ok(parts.cloned().collect())
     }
 
@@ -799,7 +792,7 @@ impl fmt::Write for Bounded {
 impl jaq_std::ValT for Value {
     fn into_seq<S: FromIterator<Self>>(self) -> Result<S, Self> {
         match self {
-            Self::Array(array) => Ok(array.items.iter().cloned().collect()),
+            Self::Array(array) => Ok(array.content.iter().cloned().collect()),
             other => Err(other),
         }
     }
@@ -827,18 +820,15 @@ impl jaq_std::ValT for Value {
     }
 
     fn as_bytes(&self) -> Option<&[u8]> {
-        match self {
-            Self::Text(text) => Some(text.as_bytes()),
-            _ => None,
-        }
+        self.as_text().ok().map(str::as_bytes)
     }
 
     fn as_sub_str(&self, part: &[u8]) -> Self {
-        Self::Text(Text::new(part))
+        Self::from(String::from_utf8_lossy(part).into_owned())
     }
 
     fn from_utf8_bytes(bytes: impl AsRef<[u8]> + Send + 'static) -> Self {
-        Self::Text(Text::new(bytes.as_ref()))
+        Self::from(String::from_utf8_lossy(bytes.as_ref()).into_owned())
     }
 }
 
@@ -866,7 +856,7 @@ impl<'de> Deserialize<'de> for Value {
             }
 
             fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-                Ok(Value::from(number))
+                Ok(i128::from(number).into())
             }
 
             fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
@@ -878,15 +868,15 @@ impl<'de> Deserialize<'de> for Value {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-                std::iter::from_fn(|| items.next_element().transpose()).collect()
+                std::iter::from_fn(|| items.next_element::<Value>().transpose()).collect()
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
-                let mut entries = Entries::default();
+                let mut object = Held::default();
                 while let Some((name, value)) = fields.next_entry::<String, Value>()? {
-                    entries.insert(Text::new(name.into_bytes()), value);
+                    object.insert(Text::new(name), value);
                 }
-                Ok(Value::object(entries))
+                Ok(Value::Object(Rc::new(object)))
             }
         }
         deserializer.deserialize_any(AnyValue)

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use offcut::json::{Edit, JsonText, ListItem, New, Node, Step, View, put_into_text};
+use offcut::json::{Edit, JsonText, New, Node, Step, View, put_into_text};
 use offcut::{ToolCall, ToolReduction};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -190,8 +190,8 @@ impl Page {
         if let Some(reader) = reader {
             put_into_text(&mut self.0, |root| {
                 let tools = root.get("tools")?;
-                let kept = tools.items().map(|tool| ListItem::Kept(tool.json()));
-                let reader = ListItem::New(reader.clone(), Vec::new());
+                let kept = tools.items().map(|tool| New::Kept(tool.json()));
+                let reader = New::Value(reader.clone());
                 let list = New::List(kept.chain([reader]).collect());
                 Some(vec![Edit::set(Vec::new(), "tools", list)])
             });

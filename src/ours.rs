@@ -4,23 +4,62 @@
 //! apparent hint is believed if that costs no more than a hint does. A longer one is first compared
 //! with the stored content.
 
-mod classify;
-
-use crate::backend::Location;
 use crate::backend::content::Stored;
+use crate::backend::{BackendError, ErrorKind, Location};
 use crate::config::Policy;
 use crate::format::PartRef;
 use crate::hint::{Hint, Kind};
 use crate::read_back::{HintContext, has_known_sentence, previews, shows_only};
 use crate::session::Session;
 
-pub(crate) use classify::{Classified, classify};
-
 /// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.
 pub(crate) const MAX_LINK: usize = 2048;
 /// Maximum number of bytes of several hints that are believed without a comparison, and of a
 /// result's hints that lead nowhere into a store.
 pub(crate) const SEVERAL: usize = 4096;
+
+/// A text, classified by its relation to the store.
+pub(crate) enum Classified {
+    /// Content that is not stored yet.
+    Content,
+    /// Hints that show only what is stored there. Storing them again would add a hop before the
+    /// original (L1).
+    Hints(Vec<Location>),
+    /// A text that looks like hints of this session but shows something else, as any text may.
+    Imitation,
+}
+
+/// Compares a text with what is stored where it leads.
+pub(crate) async fn classify(session: &Session, text: &str) -> Result<Classified, BackendError> {
+    let Some(hints) = Hint::parse_all(text) else {
+        return Ok(Classified::Content);
+    };
+    let resolve = |hint: &Hint| session.resolve(hint.location.as_ref()?.as_str());
+    if !hints.iter().any(|hint| resolve(hint).is_some()) {
+        return Ok(Classified::Content);
+    }
+    let said = HintContext {
+        prose: &session.prose,
+        tool: "",
+        reader: session.reader(),
+        own: &|_| None,
+    };
+    let mut locations = Vec::new();
+    for hint in hints {
+        let Some(stored) = resolve(&hint) else {
+            return Ok(Classified::Imitation);
+        };
+        match stored.whole().await {
+            Ok(Some(content)) if shows_only(&hint, &content, said) => {
+                locations.push(stored.location);
+            }
+            Ok(_) => return Ok(Classified::Imitation),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Classified::Imitation),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Classified::Hints(locations))
+}
 
 /// A hint that may be ours.
 #[derive(Debug)]

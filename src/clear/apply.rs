@@ -4,14 +4,14 @@ use super::edit::{Content, SlotEdit};
 use super::plan::Plan;
 use crate::decisions::{Decided, Moment, WrittenReplacement};
 use crate::format::Conversation;
-use crate::report::{Decision, Report, Subject, saved};
+use crate::report::{Report, Subject};
 use crate::slots::{Place, Puts, Repeated, prints_at};
 
 /// A pass whose content is stored and whose messages are not changed yet.
 #[must_use = "a committed pass changes no message until it is applied"]
-pub(crate) struct Committed(pub(super) Plan);
+pub(crate) struct Committed<'a>(pub(super) Plan<'a>);
 
-impl Committed {
+impl Committed<'_> {
     /// Changes the messages, which must be as they were planned, and remembers the replacements.
     /// `repeated` are the decisions of earlier passes, and `puts` their replacements. The report is
     /// not passed to observers yet.
@@ -21,7 +21,7 @@ impl Committed {
         puts: Puts,
         conversation: &mut dyn Conversation,
     ) -> Report {
-        let memory = self.0.pass.memory.clone();
+        let memory = self.0.pass.memory;
         puts.apply(conversation);
         let (mut report, new) = self.apply_new(conversation);
         let replaced = prints_at(conversation, new.iter().map(|(place, _)| *place));
@@ -59,20 +59,15 @@ impl Committed {
             decisions.push(edit.decision);
         }
         puts.apply(conversation);
-        let saved = saved(
-            decisions
-                .iter()
-                .filter_map(|decision: &Decision| decision.tokens),
-        );
         let threshold = plan.pass.session.settings.max_tokens_for_clear;
         let mut known = plan.pass.memory.known();
-        if let Some(anchor) = plan.anchor {
-            known.record_saved(anchor, saved);
-        }
         let mut report = Report {
             decisions,
             ..plan.head
         };
+        if let Some(anchor) = plan.anchor {
+            known.record_saved(anchor, report.cleared_input_tokens());
+        }
         report.notice = known.tell_once(report.beyond_help(threshold));
         (report, new)
     }

@@ -11,7 +11,7 @@
 //!    proposed for clearing (`propose.rs`), along with its call's arguments if those are
 //!    cleared too. A result is left alone if the model has not answered it, if it is in the newest
 //!    rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide
-//!    otherwise (`handler.rs`).
+//!    otherwise.
 //!
 //! The result is a [`Plan`], made without I/O.
 //!
@@ -30,18 +30,15 @@
 mod apply;
 mod commit;
 mod edit;
-mod handler;
 mod outages;
 mod pass;
 mod plan;
-mod planner;
 mod propose;
 mod scan;
 mod shorten;
 mod stub;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use crate::error::OffloadError;
 use crate::format::Conversation;
@@ -60,7 +57,7 @@ pub(crate) use scan::count_tokens;
 /// apply. The report is not passed to observers yet.
 pub(crate) async fn clear(
     session: &Session,
-    memory: &Arc<Memory>,
+    memory: &Memory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
     let (mut repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
@@ -75,12 +72,12 @@ pub(crate) async fn clear(
 
 /// Plans and commits a pass over what is shown now, in which places that are `taken` have been decided about.
 /// Repeats nothing.
-pub(crate) async fn commit_over(
-    session: &Session,
-    memory: &Arc<Memory>,
+pub(crate) async fn commit_over<'a>(
+    session: &'a Session,
+    memory: &'a Memory,
     turn: &Turn<'_>,
     taken: HashSet<Place>,
-) -> Result<Committed, OffloadError> {
+) -> Result<Committed<'a>, OffloadError> {
     let pass = Pass::new(session, memory, turn);
     // Many new texts are counted on another thread.
     let scan = if turn.repeats_only {

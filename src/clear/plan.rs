@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::edit::SlotEdit;
 use super::pass::Pass;
-use super::planner::Planner;
+use super::propose::Planner;
 use super::scan::Scan;
 use crate::format::Conversation;
 use crate::report::{CountKind, Report, TokenCount};
@@ -12,8 +12,8 @@ use crate::slots::{Anchor, Place, Slots};
 
 /// A pass that has been planned. Nothing is stored or changed yet.
 #[must_use = "a plan does nothing until it is committed and applied"]
-pub(super) struct Plan {
-    pub(super) pass: Pass,
+pub(super) struct Plan<'a> {
+    pub(super) pass: Pass<'a>,
     pub(super) edits: Vec<SlotEdit>,
     /// The provider's count that this pass's count builds on.
     pub(super) anchor: Option<Anchor>,
@@ -21,14 +21,14 @@ pub(super) struct Plan {
     pub(super) head: Report,
 }
 
-impl Plan {
-    /// Plans a pass over a conversation, in which places that are `taken` have been decided about. Its `scan` has
-    /// been counted; `None` means that nothing is to be cleared.
+impl<'a> Plan<'a> {
+    /// Plans a pass over a conversation, in which places that are `taken` have been decided about. `None` as its
+    /// `scan` means that nothing is to be cleared.
     pub(super) fn new(
-        pass: Pass,
+        pass: Pass<'a>,
         conversation: &dyn Conversation,
         taken: HashSet<Place>,
-        scan: Option<Scan<'_>>,
+        scan: Option<Scan>,
     ) -> Self {
         let mut plan = Self {
             pass,
@@ -42,9 +42,9 @@ impl Plan {
         plan
     }
 
-    fn decide(&mut self, conversation: &dyn Conversation, taken: HashSet<Place>, scan: &Scan<'_>) {
+    fn decide(&mut self, conversation: &dyn Conversation, taken: HashSet<Place>, scan: &Scan) {
         let pass = &self.pass;
-        let session = &pass.session;
+        let session = pass.session;
         let known = pass.memory.known();
         let counted = match scan.anchor {
             Some(anchor) => anchor
@@ -67,8 +67,6 @@ impl Plan {
             return;
         }
         let slots = Slots::of(conversation, &known, Some(&session.meter));
-        let mut planner = Planner::new(pass, &known, &slots, taken);
-        planner.choose(counted);
-        self.edits = planner.edits;
+        self.edits = Planner::new(pass, &known, &slots, taken).choose(counted);
     }
 }

@@ -131,17 +131,19 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
     if let Some(ours) = synonym(unknown, known) {
         return format!("unknown field; it is called `{ours}` here");
     }
-    let of_all = options_of_all_tools(known);
-    let of_all: Vec<&str> = of_all.iter().map(String::as_str).collect();
+    // The options that only the outermost table has.
+    let of_all = Settings::NAMES.iter().filter(|name| !known.contains(name));
+    let of_all: Vec<&str> = of_all.copied().collect();
     if field.contains('.') && of_all.contains(&unknown) {
         return format!("is for all tools: {outermost}");
     }
     let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
-    let nearest = |names: &[&str]| {
-        let alike = names.iter().filter(|name| likeness(name) >= LIKE);
-        alike
-            .max_by(|one, two| likeness(one).total_cmp(&likeness(two)))
-            .map(|name| (*name).to_owned())
+    let nearest = |names: &[&'_ str]| {
+        let alike = names
+            .iter()
+            .map(|name| (likeness(name), (*name).to_owned()));
+        let alike = alike.filter(|(likeness, _)| *likeness >= LIKE);
+        alike.max_by(|(one, _), (two, _)| one.total_cmp(two))
     };
     let here = nearest(known);
     if field.starts_with("tool_config.") {
@@ -150,8 +152,10 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
                 "unknown field; it is called `{ours}` here, and is for all tools: {outermost}"
             );
         }
-        let likeness_here = here.as_deref().map_or(0.0, likeness);
-        if let Some(ours) = nearest(&of_all).filter(|ours| likeness(ours) > likeness_here) {
+        let likeness_here = here.as_ref().map_or(0.0, |(likeness, _)| *likeness);
+        if let Some((likeness, ours)) = nearest(&of_all)
+            && likeness > likeness_here
+        {
             return format!(
                 "unknown field; did you mean `{ours}`? It is for all tools: {outermost}"
             );
@@ -159,21 +163,8 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
     }
     here.map_or_else(
         || "unknown field".to_owned(),
-        |here| format!("unknown field; did you mean `{here}`?"),
+        |(_, here)| format!("unknown field; did you mean `{here}`?"),
     )
-}
-
-/// The options that only the outermost table has, seen from a table with the options `known`.
-fn options_of_all_tools(known: &[&str]) -> Vec<String> {
-    let Ok(serde_json::Value::Object(options)) = serde_json::to_value(Settings::default()) else {
-        return Vec::new();
-    };
-    let names = options.into_iter().map(|(name, _)| name);
-    // Settings do not write their preset, but a file may name one.
-    let names = names.chain(["preset".to_owned()]);
-    names
-        .filter(|name| !known.contains(&name.as_str()))
-        .collect()
 }
 
 /// Our name for the option that others call `unknown`, if it is one of `known`.

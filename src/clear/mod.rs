@@ -20,8 +20,9 @@
 //!    default the result stays. After several failures in a row, a store is not asked again
 //!    (`outages.rs`). A pass that would free less than `clear_at_least_tokens` clears nothing. No
 //!    message is touched.
-//! 5. **Apply** (`apply.rs`): changes the messages, and cannot fail. The conversation is borrowed from
-//!    plan to end, so nothing can have changed meanwhile. The memory learns the new replacements.
+//! 5. **Apply** (`apply.rs`): makes the edits over the conversation, whose messages are then changed. That cannot fail.
+//!    The conversation is borrowed from plan to end, so nothing can have changed meanwhile. The memory learns the new
+//!    replacements.
 //!
 //! Throughout, each result and each call's arguments is one `SlotEdit`, which alone holds the decision
 //! about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected from the
@@ -43,9 +44,9 @@ use std::collections::HashSet;
 use crate::error::OffloadError;
 use crate::format::Conversation;
 use crate::middleware::Turn;
-use crate::report::Report;
+use crate::report::{Report, Subject};
 use crate::session::Session;
-use crate::slots::{Memory, Overlay, Place, Repeated, Slots, any_print, repeat};
+use crate::slots::{Memory, Overlay, Place, Repeated, Slots, any_print, prints_at, repeat};
 use pass::Pass;
 use scan::Scan;
 
@@ -67,7 +68,17 @@ pub(crate) async fn clear(
     };
     let taken = std::mem::take(&mut repeated.passed);
     let committed = commit_over(session, memory, &over, taken).await?;
-    Ok(committed.apply(repeated, overlay.puts, turn.conversation))
+    let (mut report, new) = committed.apply(&mut overlay);
+    let puts = overlay.puts;
+    puts.apply(turn.conversation);
+    let replaced = prints_at(turn.conversation, new.iter().map(|(place, _)| *place));
+    let new = new.into_iter();
+    let new = new.filter_map(|(place, decided)| Some((decided, *replaced.get(&place)?)));
+    memory.known().replace(new.collect());
+    report.decisions.extend(repeated.decisions);
+    let decisions = &mut report.decisions;
+    decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
+    Ok(report)
 }
 
 /// Plans and commits a pass over what is shown now, in which places that are `taken` have been decided about.

@@ -11,47 +11,6 @@ const CALLBACKS: [&str; 6] = [
     "clear_post_process",
     "on_report",
 ];
-/// Other names for our options: those of Anthropic's context editing, LangChain's
-/// `ClearToolUsesEdit`, pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and common
-/// first guesses. Tables in docs/comparison.md list them.
-const SYNONYMS: [(&str, &str); 36] = [
-    ("bands", "max_length_for_trunc"),
-    ("clear_at_least", "clear_at_least_tokens"),
-    ("clear_threshold", "max_tokens_for_clear"),
-    ("context_limit", "max_tokens_for_clear"),
-    ("count_tokens", "token_counter"),
-    ("encoding", "token_counter"),
-    ("exclude_tools", "clear_exclude_tools"),
-    ("keep", "clear_retention_suffix_limit"),
-    ("keep_last", "clear_retention_suffix_limit"),
-    ("keep_pairs", "clear_retention_suffix_limit"),
-    ("keep_recent", "clear_retention_suffix_limit"),
-    ("keep_rounds", "clear_retention_suffix_limit"),
-    ("lang", "language"),
-    ("limit", "max_length_for_trunc"),
-    ("max_bytes", "max_length_for_trunc"),
-    ("max_chars", "max_length_for_trunc"),
-    ("max_length", "max_length_for_trunc"),
-    ("max_output", "max_length_for_trunc"),
-    ("max_tokens", "max_tokens_for_clear"),
-    ("min_clear_tokens", "clear_at_least_tokens"),
-    ("on_error", "on_offload_error"),
-    ("over", "max_length_for_trunc"),
-    ("path", "backend"),
-    ("per_tool", "tool_config"),
-    ("placeholder", "templates"),
-    ("preview_chars", "preview_length"),
-    ("reader", "read_file_tool_name"),
-    ("root", "root_dir"),
-    ("storage", "backend"),
-    ("store", "backend"),
-    ("threshold", "max_tokens_for_clear"),
-    ("tokenizer", "token_counter"),
-    ("tools", "tool_config"),
-    ("trigger", "max_tokens_for_clear"),
-    ("trigger_tokens", "max_tokens_for_clear"),
-    ("url", "backend"),
-];
 /// Maximum length in bytes of an unknown word that an error repeats.
 const LONGEST_WORD: usize = 24;
 /// Minimum likeness (Jaro-Winkler) of a name that an error suggests.
@@ -132,8 +91,8 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
         return format!("unknown field; it is called `{ours}` here");
     }
     // The options that only the outermost table has.
-    let of_all = Settings::NAMES.iter().filter(|name| !known.contains(name));
-    let of_all: Vec<&str> = of_all.copied().collect();
+    let names = Settings::NAMES.iter().map(|(name, _)| *name);
+    let of_all: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
     if field.contains('.') && of_all.contains(&unknown) {
         return format!("is for all tools: {outermost}");
     }
@@ -169,8 +128,8 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
 
 /// Our name for the option that others call `unknown`, if it is one of `known`.
 fn synonym(unknown: &str, known: &[&str]) -> Option<&'static str> {
-    let same = |(theirs, _): &&(&str, &str)| *theirs == unknown;
-    let (_, ours) = SYNONYMS.iter().find(same)?;
+    let same = |(_, theirs): &&(&str, &[&str])| theirs.contains(&unknown);
+    let (ours, _) = Settings::NAMES.iter().find(same)?;
     known.contains(ours).then_some(*ours)
 }
 

@@ -164,7 +164,7 @@ impl History<'_> {
             ..*turn
         };
         let committed = commit_over(self.session, self.memory, &over, taken).await?;
-        let (mut cleared, new) = committed.apply_new(overlay);
+        let (mut cleared, new) = committed.apply(overlay);
         let items: HashMap<Place, &Item<'_>> =
             slots.items().map(|item| (item.place, item)).collect();
         for (place, new) in new {

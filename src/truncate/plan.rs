@@ -32,20 +32,22 @@ pub(super) struct Cut {
 }
 
 /// Plans the cuts of `held`, in order. `broken` is the slot of the text in which the output broke off, if
-/// it did.
-pub(super) fn plan(job: Job<'_>, id: &Id, held: &Held<'_>, broken: Option<usize>) -> Vec<Cut> {
+/// it did. If the result `stays`, only lost texts are cut, each to a preview.
+pub(super) fn plan(
+    job: Job<'_>,
+    id: &Id,
+    held: &Held<'_>,
+    broken: Option<usize>,
+    stays: bool,
+) -> Vec<Cut> {
     let (lost, texts): (Vec<_>, Vec<_>) = held.texts().partition(|text| text.content.is_none());
     let planner = ResultPlanner::new(job, id, held, broken);
     let mut cuts = planner.cut_each(&lost);
-    cuts.extend(planner.cut_texts(&texts, &cuts));
+    if !stays {
+        cuts.extend(planner.cut_texts(&texts, &cuts));
+    }
     cuts.sort_by_key(|cut| cut.slots.first().copied());
     cuts
-}
-
-/// The lost texts of `held`, each cut to a preview regardless of the others.
-pub(super) fn plan_lost(job: Job<'_>, id: &Id, held: &Held<'_>) -> Vec<Cut> {
-    let lost: Vec<_> = held.texts().filter(|text| text.content.is_none()).collect();
-    ResultPlanner::new(job, id, held, None).cut_each(&lost)
 }
 
 /// Slots of texts that `cuts` leave whole, but that have left memory.

@@ -4,7 +4,7 @@ use futures_util::TryStreamExt;
 
 use super::held::{Held, Piece, text_bytes};
 use super::job::{Job, MAX_TAKEN_BACK};
-use super::plan::{Cut, missing, plan, plan_lost};
+use super::plan::{Cut, missing, plan};
 use super::spill::Spill;
 use super::truncated::Truncated;
 use crate::backend::content::{Id, MAX_WHOLE};
@@ -115,9 +115,7 @@ impl<'a> Run<'a> {
     async fn finish(mut self, interrupted: bool) -> Result<(Vec<Part>, Decision), OffloadError> {
         self.held.end();
         let before = self.held.size();
-        if self.stays {
-            self.keep();
-        } else if let Some((location, parts)) = self.page().await {
+        if let Some((location, parts)) = self.page().await {
             self.decision.outcome = Outcome::Paged;
             self.decision.locations = vec![location];
             self.held.replace_all(parts);
@@ -130,20 +128,16 @@ impl<'a> Run<'a> {
         Ok((parts, self.decision))
     }
 
-    /// Keeps everything held. Text lost by an earlier failure is replaced by a hint that says so.
-    fn keep(&mut self) {
-        self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
-        for cut in plan_lost(self.job, &self.id, &self.held) {
-            self.show(cut, None);
-        }
-    }
-
-    /// Plans the cuts, stores them and shows their hints.
+    /// Plans the cuts, stores them and shows their hints. If the result stays, only text lost by an earlier failure
+    /// is replaced, by a hint that says so.
     async fn cut(&mut self, interrupted: bool) -> Result<(), OffloadError> {
+        if self.stays {
+            self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
+        }
         self.restore(&self.held.wanted_back()).await?;
         let broken = interrupted.then(|| self.held.last_in_chunks()).flatten();
         let cuts = loop {
-            let cuts = plan(self.job, &self.id, &self.held, broken);
+            let cuts = plan(self.job, &self.id, &self.held, broken, self.stays);
             let missing = missing(&self.held, &cuts);
             if missing.is_empty() {
                 break cuts;
@@ -227,7 +221,7 @@ impl<'a> Run<'a> {
     async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
         let Job { session, call, .. } = self.job;
         let text = self.held.only_text()?;
-        if !self.held.is_over_limit() || text.bytes > MAX_WHOLE {
+        if self.stays || !self.held.is_over_limit() || text.bytes > MAX_WHOLE {
             return None;
         }
         let stored = named_in(session, call).await?;

@@ -55,10 +55,9 @@ fn pending(edits: &mut [SlotEdit]) -> impl Iterator<Item = &mut SlotEdit> {
 
 /// Keeps everything if the whole pass frees too little.
 fn give_up_if_too_little(pass: &Pass<'_>, edits: &mut [SlotEdit]) {
-    let going = || |edit: &&SlotEdit| edit.is_pending() || edit.is_ready();
-    let freed: i128 = edits.iter().filter(going()).map(SlotEdit::freed).sum();
-    if freed.max(0) < i128::from(pass.at_least()) {
-        for edit in edits.iter_mut().filter(|edit| going()(&&**edit)) {
+    let going = edits.iter().filter(|edit| edit.goes());
+    if going.map(SlotEdit::freed).sum::<i128>().max(0) < i128::from(pass.at_least()) {
+        for edit in edits.iter_mut().filter(|edit| edit.goes()) {
             edit.keep(Reason::TooLittle);
         }
     }

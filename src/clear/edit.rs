@@ -90,8 +90,9 @@ impl SlotEdit {
         matches!(self.content, Content::Lines(_) | Content::Given(..))
     }
 
-    pub(super) fn is_ready(&self) -> bool {
-        matches!(self.content, Content::Ready(_))
+    /// Returns true if the item is to be replaced.
+    pub(super) fn goes(&self) -> bool {
+        !matches!(self.content, Content::Kept)
     }
 
     /// Returns true if only the store can tell what its lines become.

@@ -48,7 +48,7 @@ use crate::report::{Report, Subject};
 use crate::session::Session;
 use crate::slots::{Memory, Overlay, Place, Repeated, Slots, any_print, prints_at, repeat};
 use pass::Pass;
-use scan::Scan;
+use scan::count;
 
 use apply::Committed;
 use plan::Plan;
@@ -91,12 +91,12 @@ pub(crate) async fn commit_over<'a>(
 ) -> Result<Committed<'a>, OffloadError> {
     let pass = Pass::new(session, memory, turn);
     // Many new texts are counted on another thread.
-    let scan = if turn.repeats_only {
+    let count = if turn.repeats_only {
         None
     } else {
-        Scan::counted(&pass, turn).await
+        count(&pass, turn).await
     };
-    Plan::new(pass, &*turn.conversation, taken, scan)
+    Plan::new(pass, &*turn.conversation, taken, count)
         .commit()
         .await
 }

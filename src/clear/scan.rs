@@ -10,7 +10,7 @@ use super::pass::Pass;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Call, Conversation, JsonRef, PartRef, Piece};
 use crate::middleware::Turn;
-use crate::report::CountKind;
+use crate::report::{CountKind, TokenCount};
 use crate::rounds::{is_compaction, last_turn, unknown_with};
 use crate::slots::Anchor;
 use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
@@ -19,53 +19,50 @@ use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
 /// about two milliseconds of work.
 const LARGE: u64 = 32 * 1024;
 
-/// The findings of one visit of a conversation.
-pub(super) struct Scan {
-    /// Tokens of all messages and tools; with an anchor, only of those added since.
-    pub(super) tokens: u64,
-    pub(super) count_kind: CountKind,
-    pub(super) anchor: Option<Anchor>,
-}
-
-impl Scan {
-    /// Visits a conversation and counts new texts, on a blocking thread if that takes long. A conversation that
-    /// is known to be within the threshold is not counted. `None` if nothing is ever cleared.
-    pub(super) async fn counted(pass: &Pass<'_>, turn: &Turn<'_>) -> Option<Self> {
-        if !pass.session.clears() {
-            return None;
-        }
-        let meter = &pass.session.meter;
-        let conversation: &dyn Conversation = &*turn.conversation;
-        // The last request ended where the last assistant turn begins.
-        let anchor = turn.last_usage.and_then(|usage| {
-            let last_turn = last_turn(conversation)?;
-            Some(Anchor { usage, last_turn })
-        });
-        let threshold = pass.threshold();
-        let (from, tools, limit) = match anchor {
-            // Tokens that may have been added since.
-            Some(anchor) => {
-                let saved = pass.memory.known().saved_since(anchor);
-                let limit = threshold.saturating_add(saved).checked_sub(anchor.usage);
-                (anchor.last_turn, &[][..], limit)
-            }
-            None => (0, turn.tools, Some(threshold)),
-        };
-        let bound = limit.and_then(|limit| meter.bound(conversation, from, tools, limit));
-        let (tokens, count_kind) = match bound {
-            Some(bound) => (bound, CountKind::UpperBound),
-            None => {
-                let visitor = Visitor::of(meter, conversation, from, tools);
-                visitor.count_elsewhere().await;
-                (visitor.count(), CountKind::Counted)
-            }
-        };
-        Some(Self {
-            tokens,
-            count_kind,
-            anchor,
-        })
+/// Visits a conversation and counts new texts, on a blocking thread if that takes long. A conversation that is known
+/// to be within the threshold is not counted. Returns the count, and the provider's that it builds on; `None` if nothing
+/// is ever cleared.
+pub(super) async fn count(
+    pass: &Pass<'_>,
+    turn: &Turn<'_>,
+) -> Option<(TokenCount, Option<Anchor>)> {
+    if !pass.session.clears() {
+        return None;
     }
+    let meter = &pass.session.meter;
+    let conversation: &dyn Conversation = &*turn.conversation;
+    // The last request ended where the last assistant turn begins.
+    let anchor = turn.last_usage.and_then(|usage| {
+        let last_turn = last_turn(conversation)?;
+        Some(Anchor { usage, last_turn })
+    });
+    let saved = anchor.map_or(0, |anchor| pass.memory.known().saved_since(anchor));
+    let threshold = pass.threshold();
+    let (from, tools, usage) = match anchor {
+        Some(anchor) => (anchor.last_turn, &[][..], anchor.usage),
+        None => (0, turn.tools, 0),
+    };
+    // Tokens that may have been added since.
+    let limit = threshold.saturating_add(saved).checked_sub(usage);
+    let bound = limit.and_then(|limit| meter.bound(conversation, from, tools, limit));
+    let (tokens, count_kind) = match bound {
+        Some(bound) => (bound, CountKind::UpperBound),
+        None => {
+            let visitor = Visitor::of(meter, conversation, from, tools);
+            visitor.count_elsewhere().await;
+            (visitor.count(), CountKind::Counted)
+        }
+    };
+    let count = TokenCount {
+        counted: usage.saturating_add(tokens).saturating_sub(saved),
+        count_kind,
+        threshold: match threshold {
+            0 => pass.session.settings.max_tokens_for_clear,
+            threshold => threshold,
+        },
+        usage: anchor.map(|anchor| anchor.usage),
+    };
+    Some((count, anchor))
 }
 
 /// Counts the tokens of a conversation and of the schemas of its tools.

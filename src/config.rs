@@ -29,146 +29,209 @@ pub(crate) use tool_policy::{Hooks, Policy};
 use values::Preset;
 pub use values::{OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
 
-/// All options that are data. Callbacks and backends are set on the [`Builder`](crate::Builder).
-///
-/// ```
-/// # use offcut::Settings;
-/// let mut settings = Settings::recommended();
-/// settings.max_length_for_trunc = 16_000;
-/// settings.tool_config.entry("read".into()).or_default().skip_clear = Some(true);
-/// assert_eq!(Settings::from_json(&serde_json::to_string(&settings)?)?, settings);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Default
-///
-#[doc = include_str!("../docs/options.md")]
-///
-/// Without the feature `tiktoken`, `token_counter` is the estimate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Settings {
-    /// Preset named by a settings file. `None` after reading, since its values are merged in.
-    #[serde(skip_serializing)]
-    preset: Option<Preset>,
-    /// The table `[serve]` of a settings file. It is the server's, and not looked at here.
-    #[serde(skip_serializing)]
-    serve: IgnoredAny,
-    /// URL of the store; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens
-    /// it. `Debug` and errors hide its secrets; `Serialize` writes all of it.
-    #[serde(rename = "backend")]
-    pub backend_url: Option<StoreUrl>,
-    /// Prefix of all stored content under the backend's own root: `<root_dir>/trunc/<id>`. At most
-    /// 8 safe segments; see [`Key`](crate::backend::Key).
-    pub root_dir: String,
-    /// Source of the `<id>` in those paths.
-    pub names: StoredNames,
-    /// If true, results are never truncated.
-    pub skip_truncation: bool,
-    /// If true, the clear pass does nothing.
-    pub skip_clear: bool,
-    /// Name of the reading tool that hints mention. `None`, or `false` in files, mentions no tool.
-    #[serde(with = "values::name_or_false")]
-    pub read_file_tool_name: Option<String>,
-    /// A result is truncated if its texts together have strictly more bytes than this. If you set it for
-    /// a tool, on the builder, or in a file over a preset, but leave `preview_above` unset there,
-    /// results up to this limit stay whole.
-    #[serde(deserialize_with = "size::bytes")]
-    pub max_length_for_trunc: usize,
-    /// A result within the limit also becomes a preview if one of its texts has strictly more bytes
-    /// than this and the preview saves a quarter. `None` leaves all results within the limit whole.
-    #[serde(deserialize_with = "size::optional")]
-    pub preview_above: Option<usize>,
-    /// If true, file contents read by a call get no preview while they are within the limit: the
-    /// model often edits the file next, and must quote it exactly. Such calls are recognized by
-    /// common tool names, `Read` or `read_file`, and by common shell commands, `cat` or `sed -n`.
-    pub keep_file_reads: bool,
-    /// Method of previewing texts.
-    pub preview: Preview,
-    /// Maximum size in bytes of a truncated result's preview, marks included: a number, or a curve
-    /// over the bytes of the text.
-    pub preview_length: PreviewLength,
-    /// Maximum size in bytes of a cleared result's preview.
-    pub stub_length: PreviewLength,
-    /// Tools whose results are never truncated.
-    pub trunc_exclude_tools: Vec<String>,
-    /// Tools whose results are never cleared.
-    pub clear_exclude_tools: Vec<String>,
-    /// Method of counting tokens.
-    pub token_counter: TokenCounter,
-    /// The clear pass acts if all messages and tool schemas together have strictly more tokens.
-    pub max_tokens_for_clear: u64,
-    /// Number of newest rounds that stay. Results that the model has not answered always stay. So 0
-    /// and 1 are equivalent in a loop that runs the pass before each call, where the newest round
-    /// is still unanswered.
-    pub clear_retention_suffix_limit: usize,
-    /// The pass clears nothing if it would free fewer tokens. Repeated decisions do not count. A `max_tokens_for_clear` that is set below a preset's lowers
-    /// this in proportion, unless this is set too.
-    pub clear_at_least_tokens: u64,
-    /// If true, arguments of old calls are stored and replaced too.
-    pub clear_tool_inputs: bool,
-    /// Arguments of at most this many bytes stay even then: a path or a command costs little and
-    /// shows what was done. In longer ones, the longest strings are replaced until this many bytes
-    /// are left besides hints.
-    #[serde(deserialize_with = "size::bytes")]
-    pub clear_tool_inputs_above: usize,
-    /// A user's text of strictly more bytes, such as a pasted log, is stored and replaced like an old
-    /// result once as many newer turns of the model as `clear_retention_suffix_limit` says follow it, and at
-    /// least one. It leaves a preview of `preview_length`. `None` keeps texts of users, unless the provider has
-    /// refused the conversation as too long.
-    #[serde(deserialize_with = "size::optional")]
-    pub clear_user_texts_above: Option<usize>,
-    /// If true, results marked as errors, each up to the maximum of `preview_length`, are cleared only if all else
-    /// leaves the conversation over the threshold.
-    pub keep_errors: bool,
-    /// Action when the store fails.
-    pub on_offload_error: OnStoreFailure,
-    /// The language of the sentences in hints.
-    pub language: Language,
-    /// Sentences that replace the built-in ones in hints, by language. They don't affect a hint's
-    /// header or preview.
-    #[serde(deserialize_with = "distinct::map_of_maps")]
-    pub templates: BTreeMap<Language, BTreeMap<Sentence, String>>,
-    /// Overrides for single tools, by name.
-    #[serde(deserialize_with = "distinct::map")]
-    pub tool_config: BTreeMap<String, ToolPolicy>,
+/// Calls `$declare` with the options that are data, one a row, in the order of docs/options.md: name, type and default,
+/// then where the option can be set in code. `set` has the argument of the builder's setter, and the user's code that
+/// it takes the place of; `tool` the same for the policy of a tool that may override it, and the type of its value there.
+/// An option without `set` has a setter of its own. `elsewhere` has other names for the same: those of Anthropic's context
+/// editing, LangChain's `ClearToolUsesEdit`, pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and common first
+/// guesses; tables in docs/comparison.md list them. A test names any option that is missing on its page.
+macro_rules! options {
+    ($declare:ident) => {
+        $declare! {
+            /// Prefix of all stored content under the backend's own root: `<root_dir>/trunc/<id>`. At most
+            /// 8 safe segments; see [`Key`](crate::backend::Key).
+            root_dir: String = String::new(), set(impl Into<String>),
+                elsewhere("root");
+            /// Source of the `<id>` in those paths.
+            names: StoredNames = StoredNames::CallId, set(StoredNames);
+            /// If true, results are never truncated.
+            skip_truncation: bool = false, set(bool), tool(bool): bool;
+            /// If true, the clear pass does nothing.
+            skip_clear: bool = false, set(bool), tool(bool): bool;
+            /// Name of the reading tool that hints mention. `None`, or `false` in files, mentions no tool.
+            #[serde(with = "values::name_or_false")]
+            read_file_tool_name: Option<String> = Some("read_file".into()),
+                elsewhere("reader");
+            /// A result is truncated if its texts together have strictly more bytes than this. If you set it for
+            /// a tool, on the builder, or in a file over a preset, but leave `preview_above` unset there,
+            /// results up to this limit stay whole.
+            #[serde(deserialize_with = "size::bytes")]
+            max_length_for_trunc: usize = 50_000, set(usize), tool(usize): usize, read by "size::optional",
+                elsewhere("bands", "limit", "max_bytes", "max_chars", "max_length", "max_output", "over");
+            /// A result within the limit also becomes a preview if one of its texts has strictly more bytes
+            /// than this and the preview saves a quarter. `None` leaves all results within the limit whole.
+            #[serde(deserialize_with = "size::optional")]
+            preview_above: Option<usize> = None, set(impl Into<Option<usize>>),
+                tool(usize): usize, read by "size::optional";
+            /// If true, file contents read by a call get no preview while they are within the limit: the
+            /// model often edits the file next, and must quote it exactly. Such calls are recognized by
+            /// common tool names, `Read` or `read_file`, and by common shell commands, `cat` or `sed -n`.
+            keep_file_reads: bool = true, set(bool);
+            /// Method of previewing texts.
+            preview: Preview = Preview::HeadTail, set(Preview) in place of hooks.preview,
+                tool(Preview): Preview, in place of hooks.preview;
+            /// Maximum size in bytes of a truncated result's preview, marks included: a number, or a curve
+            /// over the bytes of the text.
+            preview_length: PreviewLength = PreviewLength::Bytes(8_000), set(impl Into<PreviewLength>),
+                tool(impl Into<PreviewLength>): PreviewLength,
+                elsewhere("preview_chars");
+            /// Maximum size in bytes of a cleared result's preview.
+            stub_length: PreviewLength = PreviewLength::Bytes(0), set(impl Into<PreviewLength>),
+                tool(impl Into<PreviewLength>): PreviewLength;
+            /// Tools whose results are never truncated.
+            trunc_exclude_tools: Vec<String> = Vec::new();
+            /// Tools whose results are never cleared.
+            clear_exclude_tools: Vec<String> = Vec::new(),
+                elsewhere("exclude_tools");
+            /// Method of counting tokens.
+            token_counter: TokenCounter = TokenCounter::default(), set(TokenCounter) in place of counter,
+                elsewhere("count_tokens", "encoding", "tokenizer");
+            /// The clear pass acts if all messages and tool schemas together have strictly more tokens.
+            max_tokens_for_clear: u64 = 30_000, set(u64),
+                elsewhere("clear_threshold", "context_limit", "max_tokens", "threshold", "trigger", "trigger_tokens");
+            /// Number of newest rounds that stay. Results that the model has not answered always stay. So 0
+            /// and 1 are equivalent in a loop that runs the pass before each call, where the newest round
+            /// is still unanswered.
+            clear_retention_suffix_limit: usize = 1, set(usize),
+                elsewhere("keep", "keep_last", "keep_pairs", "keep_recent", "keep_rounds");
+            /// The pass clears nothing if it would free fewer tokens. Repeated decisions do not count. A `max_tokens_for_clear` that is set below a preset's lowers
+            /// this in proportion, unless this is set too.
+            clear_at_least_tokens: u64 = 0, set(u64),
+                elsewhere("clear_at_least", "min_clear_tokens");
+            /// If true, arguments of old calls are stored and replaced too.
+            clear_tool_inputs: bool = false, set(bool);
+            /// Arguments of at most this many bytes stay even then: a path or a command costs little and
+            /// shows what was done. In longer ones, the longest strings are replaced until this many bytes
+            /// are left besides hints.
+            #[serde(deserialize_with = "size::bytes")]
+            clear_tool_inputs_above: usize = 0, set(usize);
+            /// A user's text of strictly more bytes, such as a pasted log, is stored and replaced like an old
+            /// result once as many newer turns of the model as `clear_retention_suffix_limit` says follow it, and at
+            /// least one. It leaves a preview of `preview_length`. `None` keeps texts of users, unless the provider has
+            /// refused the conversation as too long.
+            #[serde(deserialize_with = "size::optional")]
+            clear_user_texts_above: Option<usize> = None, set(impl Into<Option<usize>>);
+            /// If true, results marked as errors, each up to the maximum of `preview_length`, are cleared only if all else
+            /// leaves the conversation over the threshold.
+            keep_errors: bool = true, set(bool), tool(bool): bool;
+            /// Action when the store fails.
+            on_offload_error: OnStoreFailure = OnStoreFailure::KeepOriginal, set(OnStoreFailure),
+                elsewhere("on_error");
+            /// The language of the sentences in hints.
+            language: Language = Language::English, set(Language),
+                elsewhere("lang");
+            /// Sentences that replace the built-in ones in hints, by language. They don't affect a hint's
+            /// header or preview.
+            #[serde(deserialize_with = "distinct::map_of_maps")]
+            templates: BTreeMap<Language, BTreeMap<Sentence, String>> = BTreeMap::new(),
+                elsewhere("placeholder");
+            /// Overrides for single tools, by name.
+            #[serde(deserialize_with = "distinct::map")]
+            tool_config: BTreeMap<String, ToolPolicy> = BTreeMap::new(),
+                elsewhere("per_tool", "tools");
+        }
+    };
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            preset: None,
+/// Declares the settings for all tools.
+macro_rules! settings {
+    ($(
+        $(#[$meta:meta])*
+        $option:ident: $type:ty = $default:expr
+            $(, set($argument:ty) $(in place of $($code:ident).+)?)?
+            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
+            $(, elsewhere($($name:literal),*))?;
+    )*) => {
+        /// All options that are data. Callbacks and backends are set on the [`Builder`](crate::Builder).
+        ///
+        /// ```
+        /// # use offcut::Settings;
+        /// let mut settings = Settings::recommended();
+        /// settings.max_length_for_trunc = 16_000;
+        /// settings.tool_config.entry("read".into()).or_default().skip_clear = Some(true);
+        /// assert_eq!(Settings::from_json(&serde_json::to_string(&settings)?)?, settings);
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        ///
+        /// # Default
+        ///
+        #[doc = include_str!("../docs/options.md")]
+        ///
+        /// Without the feature `tiktoken`, `token_counter` is the estimate.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct Settings {
+            /// Preset named by a settings file. `None` after reading, since its values are merged in.
+            #[serde(skip_serializing)]
+            preset: Option<Preset>,
+            /// The table `[serve]` of a settings file. It is the server's, and not looked at here.
+            #[serde(skip_serializing)]
             serve: IgnoredAny,
-            backend_url: None,
-            root_dir: String::new(),
-            names: StoredNames::CallId,
-            skip_truncation: false,
-            skip_clear: false,
-            read_file_tool_name: Some("read_file".into()),
-            max_length_for_trunc: 50_000,
-            preview_above: None,
-            keep_file_reads: true,
-            preview: Preview::HeadTail,
-            preview_length: PreviewLength::Bytes(8_000),
-            stub_length: PreviewLength::Bytes(0),
-            trunc_exclude_tools: Vec::new(),
-            clear_exclude_tools: Vec::new(),
-            token_counter: TokenCounter::default(),
-            max_tokens_for_clear: 30_000,
-            clear_retention_suffix_limit: 1,
-            clear_at_least_tokens: 0,
-            clear_tool_inputs: false,
-            clear_tool_inputs_above: 0,
-            clear_user_texts_above: None,
-            keep_errors: true,
-            on_offload_error: OnStoreFailure::KeepOriginal,
-            language: Language::English,
-            templates: BTreeMap::new(),
-            tool_config: BTreeMap::new(),
+            /// URL of the store; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens
+            /// it. `Debug` and errors hide its secrets; `Serialize` writes all of it.
+            #[serde(rename = "backend")]
+            pub backend_url: Option<StoreUrl>,
+            $($(#[$meta])* pub $option: $type,)*
         }
-    }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self {
+                    preset: None,
+                    serve: IgnoredAny,
+                    backend_url: None,
+                    $($option: $default,)*
+                }
+            }
+        }
+
+        impl Settings {
+            /// The options by their names in files, and the names that others give to the same.
+            const NAMES: &[(&str, &[&str])] = &[
+                ("preset", &[]),
+                ("backend", &["path", "storage", "store", "url"]),
+                $((stringify!($option), &[$($($name),*)?]),)*
+            ];
+
+            /// Puts the options that a file has, by its own names, over `preset`.
+            fn over(self, mut preset: Self, has: impl Fn(&str) -> bool) -> Self {
+                if has("backend") {
+                    preset.backend_url = self.backend_url;
+                }
+                $(if has(stringify!($option)) {
+                    preset.$option = self.$option;
+                })*
+                preset
+            }
+
+            /// The policy of a tool that has its `own` values, or else these, and all its `hooks`.
+            fn policy(&self, own: &ToolPolicy, hooks: Hooks) -> Policy {
+                Policy {
+                    hooks,
+                    $($($option: own.$option.map_or(self.$option, |value: $own| value.into()),)?)*
+                }
+            }
+        }
+    };
 }
+
+options!(settings);
+pub(crate) use options;
+
+/// Names the place of an option's doc.
+macro_rules! see {
+    ($option:ident) => {
+        concat!(
+            "See [`Settings::",
+            stringify!($option),
+            "`](crate::Settings::",
+            stringify!($option),
+            ")."
+        )
+    };
+}
+pub(crate) use see;
 
 impl Settings {
     /// Eino's documented defaults: [`Settings::default`] with its token estimate.

@@ -13,7 +13,7 @@ use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::{Hook, guard};
-use crate::handler::{GenId, PostProcess};
+use crate::handler::{GenId, PostProcess, Replacement};
 use crate::report::{DecisionFailure, ErrorSource, Report};
 use crate::tokens::Meter;
 
@@ -163,9 +163,23 @@ impl Session {
         }
     }
 
+    /// The id under which a handler's `replacement` of a call's result is stored in `phase`, and what was wrong with
+    /// the one that its code gave.
+    pub(crate) fn id_for(
+        &self,
+        phase: Phase,
+        replacement: &Replacement,
+        call: &ToolCall,
+    ) -> (Id, Option<DecisionFailure>) {
+        match &replacement.id {
+            None => self.id_of(phase, &call.id, || call.clone()),
+            Some(id) => self.given_id(id, &call.id, ErrorSource::Handler),
+        }
+    }
+
     /// Returns `given`, an id from a user's code. If it is not a safe name, returns the call's id
     /// and the problem.
-    pub(crate) fn given_id(
+    fn given_id(
         &self,
         given: &str,
         call: &str,

@@ -148,13 +148,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A target for `content`.
-    pub(crate) fn new(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
-        Self::with_digest(roots, phase, name, &digest(content))
-    }
-
-    /// A target for content of which only the digest is known.
-    pub(crate) fn with_digest(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
+    /// A target for content with this `digest`.
+    pub(crate) fn new(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
         let second = key(roots, phase, &name.with_digest(digest));
         Self {
             first: key(roots, phase, name),

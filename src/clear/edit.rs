@@ -38,18 +38,10 @@ pub(super) enum Content {
     Kept,
     /// One line for each part, once their contents are stored.
     Lines(Vec<Line>),
-    /// A handler's replacement, once its content is stored.
-    Given(Box<Given>),
+    /// A handler's replacement, once its content is stored, if it is to be, in this store under this name.
+    Given(Box<Replacement>, Option<(Arc<dyn Backend>, Target)>),
     /// A replacement that needs nothing more to be stored.
     Ready(Substitute),
-}
-
-/// A handler's replacement of a result.
-#[derive(Debug)]
-pub(super) struct Given {
-    pub(super) replacement: Replacement,
-    /// Store and target of its content, if it is to be stored.
-    pub(super) store: Option<(Arc<dyn Backend>, Target)>,
 }
 
 impl SlotEdit {
@@ -95,11 +87,12 @@ impl SlotEdit {
 
     /// Returns true if content may have to be stored before the edit is ready.
     pub(super) fn is_pending(&self) -> bool {
-        matches!(self.content, Content::Lines(_) | Content::Given(_))
+        matches!(self.content, Content::Lines(_) | Content::Given(..))
     }
 
-    pub(super) fn is_ready(&self) -> bool {
-        matches!(self.content, Content::Ready(_))
+    /// Returns true if the item is to be replaced.
+    pub(super) fn goes(&self) -> bool {
+        !matches!(self.content, Content::Kept)
     }
 
     /// Returns true if only the store can tell what its lines become.
@@ -117,16 +110,12 @@ impl SlotEdit {
     }
 
     /// Converts lines to the slot's new content: cleared arguments must be JSON.
-    pub(super) fn substitute<'l>(
-        &self,
-        lines: impl IntoIterator<Item = LineText<'l>>,
-    ) -> Substitute {
-        let lines: Vec<LineText<'_>> = lines.into_iter().collect();
-        let texts = || lines.iter().map(|line| &*line.text);
+    pub(super) fn substitute(&self, lines: &[LineText]) -> Substitute {
+        let texts = lines.iter().map(|line| &*line.text);
         match (self.place.subject, &self.frame) {
-            (Subject::Result | Subject::UserText, _) => Substitute::Parts(parts_of(&lines)),
-            (Subject::Arguments, Some(frame)) => Substitute::Arguments(frame.filled(texts())),
-            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&join(texts()))),
+            (Subject::Result | Subject::UserText, _) => Substitute::Parts(parts_of(lines)),
+            (Subject::Arguments, Some(frame)) => Substitute::Arguments(frame.filled(texts)),
+            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&join(texts))),
         }
     }
 

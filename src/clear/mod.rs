@@ -11,7 +11,7 @@
 //!    proposed for clearing (`propose.rs`), along with its call's arguments if those are
 //!    cleared too. A result is left alone if the model has not answered it, if it is in the newest
 //!    rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide
-//!    otherwise (`handler.rs`).
+//!    otherwise.
 //!
 //! The result is a [`Plan`], made without I/O.
 //!
@@ -20,8 +20,9 @@
 //!    default the result stays. After several failures in a row, a store is not asked again
 //!    (`outages.rs`). A pass that would free less than `clear_at_least_tokens` clears nothing. No
 //!    message is touched.
-//! 5. **Apply** (`apply.rs`): changes the messages, and cannot fail. The conversation is borrowed from
-//!    plan to end, so nothing can have changed meanwhile. The memory learns the new replacements.
+//! 5. **Apply** (`apply.rs`): makes the edits over the conversation, whose messages are then changed. That cannot fail.
+//!    The conversation is borrowed from plan to end, so nothing can have changed meanwhile. The memory learns the new
+//!    replacements.
 //!
 //! Throughout, each result and each call's arguments is one `SlotEdit`, which alone holds the decision
 //! about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected from the
@@ -30,27 +31,24 @@
 mod apply;
 mod commit;
 mod edit;
-mod handler;
 mod outages;
 mod pass;
 mod plan;
-mod planner;
 mod propose;
 mod scan;
 mod shorten;
 mod stub;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use crate::error::OffloadError;
 use crate::format::Conversation;
 use crate::middleware::Turn;
-use crate::report::Report;
+use crate::report::{Report, Subject};
 use crate::session::Session;
 use crate::slots::{Memory, Overlay, Place, Repeated, Slots, repeat};
 use pass::Pass;
-use scan::Scan;
+use scan::count;
 
 use apply::Committed;
 use plan::Plan;
@@ -60,7 +58,7 @@ pub(crate) use scan::count_tokens;
 /// apply. The report is not passed to observers yet.
 pub(crate) async fn clear(
     session: &Session,
-    memory: &Arc<Memory>,
+    memory: &Memory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
     let (mut repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
@@ -70,25 +68,32 @@ pub(crate) async fn clear(
     };
     let taken = std::mem::take(&mut repeated.passed);
     let committed = commit_over(session, memory, &over, taken).await?;
-    Ok(committed.apply(repeated, overlay.puts, turn.conversation))
+    let (mut report, new) = committed.apply(&mut overlay);
+    let puts = overlay.puts;
+    puts.apply(turn.conversation);
+    memory.known().replace(new, turn.conversation);
+    report.decisions.extend(repeated.decisions);
+    let decisions = &mut report.decisions;
+    decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
+    Ok(report)
 }
 
 /// Plans and commits a pass over what is shown now, in which places that are `taken` have been decided about.
 /// Repeats nothing.
-pub(crate) async fn commit_over(
-    session: &Session,
-    memory: &Arc<Memory>,
+pub(crate) async fn commit_over<'a>(
+    session: &'a Session,
+    memory: &'a Memory,
     turn: &Turn<'_>,
     taken: HashSet<Place>,
-) -> Result<Committed, OffloadError> {
+) -> Result<Committed<'a>, OffloadError> {
     let pass = Pass::new(session, memory, turn);
     // Many new texts are counted on another thread.
-    let scan = if turn.repeats_only {
+    let count = if turn.repeats_only {
         None
     } else {
-        Scan::counted(&pass, turn).await
+        count(&pass, turn).await
     };
-    Plan::new(pass, &*turn.conversation, taken, scan)
+    Plan::new(pass, &*turn.conversation, taken, count)
         .commit()
         .await
 }

@@ -29,20 +29,15 @@ impl Outages {
         answer: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, NoAnswer> {
         let store = Arc::as_ptr(store).cast::<()>().addr();
-        let in_a_row = |change: fn(&mut usize)| {
-            let mut stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = stores.entry(store).or_default();
-            change(count);
-            *count
-        };
-        if in_a_row(|_| ()) >= IN_A_ROW {
+        let stores = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stores().entry(store).or_default() >= IN_A_ROW {
             return Err(NoAnswer::NotAsked);
         }
         let answer = answer.await;
-        match &answer {
-            Err(error) if error.kind() == ErrorKind::Unavailable => in_a_row(|count| *count += 1),
-            _ => in_a_row(|count| *count = 0),
-        };
+        let is_down = matches!(&answer, Err(error) if error.kind() == ErrorKind::Unavailable);
+        let mut stores = stores();
+        let in_a_row = stores.entry(store).or_default();
+        *in_a_row = if is_down { *in_a_row + 1 } else { 0 };
         answer.map_err(NoAnswer::Failed)
     }
 }

@@ -14,9 +14,9 @@ use crate::session::Session;
 use crate::slots::{Item, Memory};
 
 /// One pass.
-pub(super) struct Pass {
-    pub(super) session: Session,
-    pub(super) memory: Arc<Memory>,
+pub(super) struct Pass<'a> {
+    pub(super) session: &'a Session,
+    pub(super) memory: &'a Memory,
     pub(super) outages: Outages,
     /// True if all that is old must go, since the provider has refused the conversation as too long.
     is_emergency: bool,
@@ -32,11 +32,11 @@ pub(super) enum NotDone {
     Failed(OffloadError),
 }
 
-impl Pass {
-    pub(super) fn new(session: &Session, memory: &Arc<Memory>, turn: &Turn<'_>) -> Self {
+impl<'a> Pass<'a> {
+    pub(super) fn new(session: &'a Session, memory: &'a Memory, turn: &Turn<'_>) -> Self {
         Self {
-            session: session.clone(),
-            memory: Arc::clone(memory),
+            session,
+            memory,
             outages: Outages::default(),
             is_emergency: turn.is_too_long,
             is_cold: turn.is_cold,
@@ -64,13 +64,13 @@ impl Pass {
 
     /// Returns true if a user's text goes, in a conversation of `counted` tokens. In an emergency, so does one
     /// over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
-    pub(super) fn takes_text(&self, item: &Item<'_>, counted: u128) -> bool {
+    pub(super) fn takes_text(&self, item: &Item<'_>, counted: u64) -> bool {
         let settings = &self.session.settings;
         let (above, is_enough) = match settings.clear_user_texts_above {
             Some(above) => (above, true),
             None => {
                 let tokens = u128::from(item.tokens.unwrap_or_default());
-                let is_enough = self.is_emergency && tokens * 10 > counted;
+                let is_enough = self.is_emergency && tokens * 10 > u128::from(counted);
                 (settings.max_length_for_trunc, is_enough)
             }
         };
@@ -94,17 +94,14 @@ impl Pass {
         content: Bytes,
         decision: &mut Decision,
     ) -> Result<Option<Location>, NotDone> {
-        let failure = match self.outages.ask(store, target.save(store, content)).await {
-            Ok(location) => return Ok(Some(location)),
-            Err(failure) => failure,
-        };
-        decision.fail(ErrorSource::Store.said(&failure));
         let rule = self.session.settings.on_offload_error;
-        let keeps = match failure {
-            NoAnswer::NotAsked => true,
-            NoAnswer::Failed(error) => rule
-                .keeps(&decision.tool, &decision.call_id, error)
-                .map_err(NotDone::Failed)?,
+        let keeps = match self.outages.ask(store, target.save(store, content)).await {
+            Ok(location) => return Ok(Some(location)),
+            Err(NoAnswer::Failed(error)) => rule.apply(decision, error).map_err(NotDone::Failed)?,
+            Err(not_asked) => {
+                decision.fail(ErrorSource::Store.said(&not_asked));
+                true
+            }
         };
         if keeps {
             return Err(NotDone::Kept(Reason::StoreFailed));

@@ -1,19 +1,25 @@
 //! Proposes what to clear, result by result: everything old that gains anything, oldest first.
 
 use std::cell::OnceCell;
-
-use crate::json::{Leaving, leaving};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::edit::{Content, SlotEdit};
-use super::handler::decide_given;
-use super::planner::Planner;
-use super::stub::{Line, Source};
+use super::pass::Pass;
+use super::stub::{Line, Source, Stubs, expected};
 use crate::backend::content::Id;
+use crate::backend::key::digest;
+use crate::backend::layout::Phase;
 use crate::config::Policy;
+use crate::decisions::Substitute;
 use crate::format::PartRef;
-use crate::report::{ErrorSource, Outcome, Reason, Subject};
+use crate::format::owned::owned;
+use crate::guard::{HandlerError, guard};
+use crate::handler::{Action, ClearHandler, ToolOutcome};
+use crate::json::{Leaving, leaving};
+use crate::report::{DecisionFailure, ErrorSource, Outcome, Reason, Subject};
 use crate::rounds::Slot;
-use crate::slots::Item;
+use crate::slots::{Item, Known, Place, Slots};
 
 /// The treatment of short errors, which tell the model what not to try again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,9 +28,40 @@ enum ShortErrors {
     Go,
 }
 
+/// A plan that is being made: the decisions so far about the items of a conversation.
+pub(super) struct Planner<'a> {
+    pass: &'a Pass<'a>,
+    known: &'a Known,
+    slots: &'a Slots<'a>,
+    /// Edits so far, in the order of the conversation.
+    edits: Vec<SlotEdit>,
+    /// The edits that keep short errors, and the results that these are.
+    short_errors: Vec<(usize, usize)>,
+    /// Places that are repeated, or replaced along with their result, and so not decided again.
+    taken: HashSet<Place>,
+    stubs: Stubs<'a>,
+}
+
 impl<'a> Planner<'a> {
+    pub(super) fn new(
+        pass: &'a Pass<'a>,
+        known: &'a Known,
+        slots: &'a Slots<'a>,
+        taken: HashSet<Place>,
+    ) -> Self {
+        Self {
+            pass,
+            known,
+            slots,
+            edits: Vec::new(),
+            short_errors: Vec::new(),
+            taken,
+            stubs: Stubs::new(pass.session),
+        }
+    }
+
     /// Decides about every result, oldest first, of a conversation of `counted` tokens.
-    pub(super) fn choose(&mut self, counted: u64) {
+    pub(super) fn choose(mut self, counted: u64) -> Vec<SlotEdit> {
         let slots = self.slots;
         for (at, slot) in slots.outline.slots.iter().enumerate() {
             self.stubs.begin(at, slot.head.id);
@@ -33,31 +70,21 @@ impl<'a> Planner<'a> {
                 self.choose_arguments(slot);
             }
         }
-        self.choose_texts(counted.into());
+        self.choose_texts(counted);
         self.choose_errors(counted);
+        self.edits
     }
 
     /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
     /// too, until it does.
     fn choose_errors(&mut self, counted: u64) {
-        let slots = self.slots;
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
-        let mut results = slots.results.iter().enumerate();
-        // Kept errors stand in the order of the conversation, as the results do.
-        for kept in 0..self.edits.len() {
+        for (kept, at) in std::mem::take(&mut self.short_errors) {
             if left <= i128::from(self.pass.threshold()) {
                 return;
             }
-            let edit = &self.edits[kept];
-            if edit.decision.outcome != Outcome::Kept(Reason::ShortError) {
-                continue;
-            }
-            let place = edit.place;
-            let Some((at, _)) = results.find(|(_, item)| item.place == place) else {
-                return;
-            };
-            self.stubs.begin(at, slots.outline.slots[at].head.id);
+            self.stubs.begin(at, self.slots.outline.slots[at].head.id);
             self.choose_result(at, ShortErrors::Go);
             if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
                 left -= edit.freed();
@@ -73,27 +100,29 @@ impl<'a> Planner<'a> {
             return;
         }
         let policy = self.pass.session.policy(item.tool);
-        let reason = self
+        let is_short_error = slot.head.is_error
+            && policy.keep_errors
+            && item.bytes <= policy.preview_length.at_most() as u64;
+        let stays = self
             .reason_of_age(slot)
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
             .or_else(|| self.final_reason(&slot.parts, item, policy))
-            .or_else(|| {
-                let stays = errors == ShortErrors::Stay && Self::is_short_error(slot, policy, item);
-                stays.then_some(Reason::ShortError)
-            });
-        if let Some(reason) = reason {
-            self.edits.push(SlotEdit::kept(item, reason));
-            return;
+            .or((is_short_error && errors == ShortErrors::Stay).then_some(Reason::ShortError));
+        if let Some(stays) = stays {
+            if stays == Reason::ShortError {
+                self.short_errors.push((self.edits.len(), at));
+            }
+            return self.edits.push(SlotEdit::kept(item, stays));
         }
         let mut failure = None;
         if let Some(handler) = policy.hooks.clear_handler.clone() {
-            match decide_given(self, &*handler, at) {
+            match self.ask(&*handler, at) {
                 Ok(edit) => return self.edits.push(edit),
                 Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
-        let (of, wrong_id) = self.source(slot, item.tool);
+        let (of, wrong_id) = self.source(slot, item.tool, Subject::Result);
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts
             .map(|(part, number)| self.stubs.part(&of, *part, number))
@@ -104,12 +133,12 @@ impl<'a> Planner<'a> {
             Some(_) if stores => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        let edit = SlotEdit::new(item, outcome, Content::Lines(lines));
-        self.propose(edit, failure.or(wrong_id).or_else(|| of.failure()));
+        let edit = SlotEdit::new(item, outcome, Content::Kept);
+        self.propose(edit, lines, failure.or(wrong_id).or_else(|| of.failure()));
     }
 
     /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
-    fn choose_texts(&mut self, counted: u128) {
+    fn choose_texts(&mut self, counted: u64) {
         let slots = self.slots;
         let policy = self.pass.session.policy("");
         if policy.backend().is_none() || !policy.clears() {
@@ -139,15 +168,61 @@ impl<'a> Planner<'a> {
                 problem: OnceCell::new(),
             };
             let line = self.stubs.part(&of, part, 1);
-            let content = Content::Lines(vec![line]);
-            let edit = SlotEdit::new(item, Outcome::Cleared, content);
-            self.propose(edit, of.failure());
+            let edit = SlotEdit::new(item, Outcome::Cleared, Content::Kept);
+            self.propose(edit, vec![line], of.failure());
         }
+    }
+
+    /// Proposes a call's arguments if its result is old, even if the result itself is too short to
+    /// go.
+    fn choose_arguments(&mut self, slot: &Slot<'a>) {
+        let slots = self.slots;
+        let Some(at) = slot.call else {
+            return;
+        };
+        let (call, item) = (&slots.outline.calls[at].call, &slots.calls[at]);
+        let policy = self.pass.session.policy(slot.tool);
+        if self.reason_of_age(slot).is_some()
+            || !policy.clears()
+            || self.taken.contains(&item.place)
+        {
+            return;
+        }
+        let above = self.pass.session.settings.clear_tool_inputs_above;
+        let known = self.known.settled.get(&item.grounds).copied();
+        let stays = known
+            .or((item.bytes <= above as u64).then_some(Reason::WithinLimit))
+            .or(call.is_signed.then_some(Reason::Signed))
+            .or(call.is_fixed.then_some(Reason::Ambiguous));
+        if let Some(stays) = stays {
+            return self.edits.push(SlotEdit::kept(item, stays));
+        }
+        let text = call.arguments.text();
+        let is_hint = |text: &str| self.pass.session.is_short_hint(policy, text);
+        let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
+            return self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
+        };
+        let (of, wrong_id) = self.source(slot, item.tool, Subject::Arguments);
+        let contents = contents.into_iter().zip(1..);
+        let lines = contents
+            .map(|(content, n)| self.stubs.argument(&of, content, n, frame.is_some()))
+            .collect();
+        let outcome = match policy.backend() {
+            None => Outcome::Lost,
+            Some(_) => Outcome::Cleared,
+        };
+        let mut edit = SlotEdit::new(item, outcome, Content::Kept);
+        edit.frame = frame;
+        self.propose(edit, lines, wrong_id);
+    }
+
+    fn reason_of_age(&self, slot: &Slot<'_>) -> Option<Reason> {
+        self.slots.outline.keeps(slot, self.pass.recent_rounds())
     }
 
     /// Reason why a result is never replaced.
     fn final_reason(
-        &mut self,
+        &self,
         parts: &[PartRef<'_>],
         item: &Item<'_>,
         policy: &Policy,
@@ -159,49 +234,125 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Proposes a call's arguments if its result is old, even if the result itself is too short to
-    /// go.
-    fn choose_arguments(&mut self, slot: &Slot<'a>) {
+    /// The names and the previewer for a result or its call, and the failure of a callback asked for the id.
+    fn source(
+        &self,
+        slot: &Slot<'_>,
+        tool: &'a str,
+        subject: Subject,
+    ) -> (Source<'a>, Option<DecisionFailure>) {
+        let session = self.pass.session;
+        let call = || self.slots.call_of(slot);
+        let (id, failure) = session.id_of(Phase::Clear, slot.head.id, call);
+        let policy = session.policy(slot.tool);
+        let source = Source {
+            id,
+            tool,
+            policy,
+            previewer: policy.previewer(tool, || call().arguments),
+            length: policy.stub_length,
+            subject,
+            problem: OnceCell::new(),
+        };
+        (source, failure)
+    }
+
+    /// Proposes to replace an item by lines, if that is expected to be a gain.
+    fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, failure: Option<DecisionFailure>) {
+        edit.decision.fail_first(failure);
+        let put = edit.substitute(&expected(&lines));
+        let is_gain = edit.try_resize(&self.pass.session.meter, &put);
+        edit.content = Content::Lines(lines);
+        // Only the store can tell whether it really is a hint of ours.
+        if !is_gain && !edit.has_to_be_compared() {
+            edit.keep(Reason::NoGain);
+        }
+        self.edits.push(edit);
+    }
+}
+
+/// Decisions of a user's handler: made in a plan, stored when it is committed.
+impl Planner<'_> {
+    /// Asks the handler about the result at `at`. `Err` asks for the default treatment, with the
+    /// handler's error if it made one.
+    fn ask(
+        &mut self,
+        handler: &dyn ClearHandler,
+        at: usize,
+    ) -> Result<SlotEdit, Option<HandlerError>> {
         let slots = self.slots;
-        let Some(at) = slot.call else {
-            return;
+        let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
+        if item.id.digest != item.grounds.print.digest() {
+            return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
+        }
+        let call = slots.call_of(slot);
+        let outcome = ToolOutcome {
+            call: call.clone(),
+            parts: slot.parts.iter().map(|part| owned(*part)).collect(),
+            is_error: slot.head.is_error,
         };
-        let (call, item) = (&slots.outline.calls[at], &slots.calls[at]);
-        let policy = self.pass.session.policy(slot.tool);
-        if self.reason_of_age(slot).is_some()
-            || !policy.clears()
-            || self.taken.contains(&item.place)
+        let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
+        let replacement = match handled {
+            Action::Default => return Err(None),
+            Action::Keep => return Ok(SlotEdit::kept(item, Reason::Handler)),
+            Action::Replace(replacement) => replacement,
+        };
+        let arguments = match &replacement.arguments {
+            Some(text) => self.arguments(slot, text).map_err(Some)?,
+            None => None,
+        };
+        let session = self.pass.session;
+        let (mut failure, mut store) = (None, None);
+        if let (Some(content), Some(backend)) =
+            (&replacement.content, session.policy(item.tool).backend())
         {
-            return;
+            let (id, wrong) = session.id_for(Phase::Clear, &replacement, &call);
+            failure = wrong;
+            let digest = digest(content);
+            let target = self.stubs.target(&id, &id.name_of(&digest), &digest);
+            store = Some((Arc::clone(backend), target));
         }
-        let above = self.pass.session.settings.clear_tool_inputs_above;
-        let reason = self.known.settled.get(&item.grounds).copied().or_else(|| {
-            let is_short = item.bytes <= above as u64;
-            let reason = is_short.then_some(Reason::WithinLimit);
-            let reason = reason.or(call.call.is_signed.then_some(Reason::Signed));
-            reason.or(call.call.is_fixed.then_some(Reason::Ambiguous))
-        });
-        if let Some(reason) = reason {
-            self.edits.push(SlotEdit::kept(item, reason));
-            return;
-        }
-        let text = call.call.arguments.text();
-        let is_hint = |text: &str| self.pass.session.is_short_hint(policy, text);
-        let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
-            self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
-            return;
-        };
-        let (of, wrong_id) = self.source(slot, item.tool);
-        let contents = contents.into_iter().zip(1..);
-        let lines = contents
-            .map(|(content, n)| self.stubs.argument(&of, content, n, frame.is_some()))
-            .collect();
-        let outcome = match policy.backend() {
-            Some(_) => Outcome::Cleared,
+        let location = store
+            .as_ref()
+            .map(|(backend, target)| target.expected(backend));
+        let shown = replacement.show(location.as_ref()).map_err(Some)?;
+        let outcome = match store {
+            Some(_) => Outcome::Replaced,
             None => Outcome::Lost,
         };
-        let mut edit = SlotEdit::new(item, outcome, Content::Lines(lines));
-        edit.frame = frame;
-        self.propose(edit, wrong_id);
+        let content = Content::Given(Box::new(replacement), store);
+        let mut edit = SlotEdit::new(item, outcome, content);
+        edit.resize(&session.meter, &Substitute::Parts(shown));
+        edit.decision.fail_first(failure);
+        if let Some(mut arguments) = arguments {
+            arguments.decision.outcome = outcome;
+            self.taken.insert(arguments.place);
+            edit.arguments = Some(Box::new(arguments));
+        }
+        Ok(edit)
+    }
+
+    /// Edits the arguments of the call that a result answers; `None` if they stay.
+    fn arguments(&self, slot: &Slot<'_>, text: &str) -> Result<Option<SlotEdit>, HandlerError> {
+        let slots = self.slots;
+        let Some(at) = slot.call else {
+            return Ok(None);
+        };
+        if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+            return Err(
+                "the clear handler returned arguments that are not valid JSON: return a JSON text"
+                    .into(),
+            );
+        }
+        let (call, item) = (&slots.outline.calls[at].call, &slots.calls[at]);
+        // If a call has several results, the first one decides about its arguments.
+        if call.is_signed || call.is_fixed || self.taken.contains(&item.place) {
+            return Ok(None);
+        }
+        let put = Substitute::Arguments(text.to_owned());
+        let mut edit = SlotEdit::new(item, Outcome::Replaced, Content::Kept);
+        edit.resize(&self.pass.session.meter, &put);
+        edit.content = Content::Ready(put);
+        Ok(Some(edit))
     }
 }

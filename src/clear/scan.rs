@@ -10,7 +10,7 @@ use super::pass::Pass;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Call, Conversation, PartRef, Piece};
 use crate::middleware::Turn;
-use crate::report::CountKind;
+use crate::report::{CountKind, TokenCount};
 use crate::rounds::{is_compaction, last_turn, unknown_with};
 use crate::slots::Anchor;
 use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
@@ -19,120 +19,55 @@ use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
 /// about two milliseconds of work.
 const LARGE: u64 = 32 * 1024;
 
-/// The findings of one visit of a conversation.
-pub(super) struct Scan<'c> {
-    /// Tokens of all messages and tools; with an anchor, only of those added since.
-    pub(super) tokens: u64,
-    pub(super) count_kind: CountKind,
-    pub(super) anchor: Option<Anchor>,
-    /// Texts that were never counted before.
-    new: Vec<(Fingerprint, Text<'c>)>,
-}
-
-impl<'c> Scan<'c> {
-    /// Visits a conversation and counts new texts, on a blocking thread if that takes long. `None`
-    /// if nothing is ever cleared.
-    pub(super) async fn counted(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
-        let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
-        scan.prepare(&pass.session.meter).await;
-        scan.count(&pass.session.meter);
-        Some(scan)
+/// Visits a conversation and counts new texts, on a blocking thread if that takes long. A conversation that is known
+/// to be within the threshold is not counted. Returns the count, and the provider's that it builds on; `None` if nothing
+/// is ever cleared.
+pub(super) async fn count(
+    pass: &Pass<'_>,
+    turn: &Turn<'_>,
+) -> Option<(TokenCount, Option<Anchor>)> {
+    if !pass.session.clears() {
+        return None;
     }
-
-    /// Visits what must be counted. A conversation that is known to be within the threshold is not
-    /// counted.
-    fn new(pass: &Pass, turn: &'c Turn<'_>) -> Self {
-        let meter = &pass.session.meter;
-        let conversation: &'c dyn Conversation = &*turn.conversation;
-        // The last request ended where the last assistant turn begins.
-        let anchor = turn.last_usage.and_then(|usage| {
-            let last_turn = last_turn(conversation)?;
-            Some(Anchor { usage, last_turn })
-        });
-        let from = anchor.map_or(0, |anchor| anchor.last_turn);
-        let tools = if anchor.is_some() { &[] } else { turn.tools };
-        let threshold = pass.threshold();
-        let limit = match anchor {
-            // Tokens that may have been added since.
-            Some(anchor) => threshold
-                .saturating_add(pass.memory.known().saved_since(anchor))
-                .checked_sub(anchor.usage),
-            None => Some(threshold),
-        };
-        let mut scan = Self::empty(anchor);
-        if let Some(bound) = limit.and_then(|limit| meter.bound(conversation, from, tools, limit)) {
-            (scan.tokens, scan.count_kind) = (bound, CountKind::UpperBound);
-            return scan;
+    let meter = &pass.session.meter;
+    let conversation: &dyn Conversation = &*turn.conversation;
+    // The last request ended where the last assistant turn begins.
+    let anchor = turn.last_usage.and_then(|usage| {
+        let last_turn = last_turn(conversation)?;
+        Some(Anchor { usage, last_turn })
+    });
+    let saved = anchor.map_or(0, |anchor| pass.memory.known().saved_since(anchor));
+    let threshold = pass.threshold();
+    let (from, tools, usage) = match anchor {
+        Some(anchor) => (anchor.last_turn, &[][..], anchor.usage),
+        None => (0, turn.tools, 0),
+    };
+    // Tokens that may have been added since.
+    let limit = threshold.saturating_add(saved).checked_sub(usage);
+    let bound = limit.and_then(|limit| meter.bound(conversation, from, tools, limit));
+    let (tokens, count_kind) = match bound {
+        Some(bound) => (bound, CountKind::UpperBound),
+        None => {
+            let visitor = Visitor::of(meter, conversation, from, tools);
+            visitor.count_elsewhere().await;
+            (visitor.count(), CountKind::Counted)
         }
-        scan.visit(meter, conversation, from, tools)
-    }
-
-    fn empty(anchor: Option<Anchor>) -> Self {
-        Self {
-            tokens: 0,
-            count_kind: CountKind::Counted,
-            anchor,
-            new: Vec::new(),
-        }
-    }
-
-    /// Visits `tools`, and the messages starting at `from`.
-    fn visit(
-        self,
-        meter: &Meter,
-        conversation: &'c dyn Conversation,
-        from: usize,
-        tools: &'c [Value],
-    ) -> Self {
-        let mut visitor = Visitor {
-            meter,
-            in_result: false,
-            programs: HashSet::new(),
-            is_for_program: false,
-            found: self,
-        };
-        for message in from..conversation.len() {
-            visitor.message(conversation, message);
-        }
-        for tool in loaded(tools, conversation) {
-            visitor.text(tool.to_string().into());
-        }
-        visitor.found
-    }
-
-    /// Counts the new texts.
-    fn count(&mut self, meter: &Meter) {
-        for (print, text) in self.new.drain(..) {
-            self.tokens = self.tokens.saturating_add(meter.count(print, &text));
-        }
-    }
-
-    /// Counts the new texts on a blocking thread if that takes long. The meter keeps the counts.
-    async fn prepare(&self, meter: &Meter) {
-        let bytes: u64 = self.new.iter().map(|(print, _)| print.bytes()).sum();
-        if bytes >= LARGE
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let texts: Vec<_> = (self.new.iter())
-                .map(|(print, text)| (*print, text.clone().into_owned()))
-                .collect();
-            let own = meter.clone();
-            let count = move || {
-                for (print, text) in &texts {
-                    own.count(*print, text);
-                }
-            };
-            // If this fails, `count` does it here.
-            let _ = runtime.spawn_blocking(count).await;
-        }
-    }
+    };
+    let count = TokenCount {
+        counted: usage.saturating_add(tokens).saturating_sub(saved),
+        count_kind,
+        threshold: match threshold {
+            0 => pass.session.settings.max_tokens_for_clear,
+            threshold => threshold,
+        },
+        usage: anchor.map(|anchor| anchor.usage),
+    };
+    Some((count, anchor))
 }
 
 /// Counts the tokens of a conversation and of the schemas of its tools.
 pub(crate) fn count_tokens(meter: &Meter, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
-    let mut scan = Scan::empty(None).visit(meter, conversation, 0, tools);
-    scan.count(meter);
-    scan.tokens
+    Visitor::of(meter, conversation, 0, tools).count()
 }
 
 /// The definitions of tools that the model is given: those with `defer_loading` only once a search
@@ -194,19 +129,73 @@ fn referenced(value: &Value, names: &mut HashSet<String>) {
 }
 
 /// Visits one piece after the other.
-struct Visitor<'l, 'c> {
-    meter: &'l Meter,
+struct Visitor<'c> {
+    meter: &'c Meter,
     in_result: bool,
     /// Ids of calls that programs have made.
     programs: HashSet<&'c str>,
     /// True while the pieces are a program's and not the model's.
     is_for_program: bool,
-    found: Scan<'c>,
+    /// Tokens of all but the new texts.
+    tokens: u64,
+    /// Texts that were never counted before.
+    new: Vec<(Fingerprint, Text<'c>)>,
 }
 
-impl<'c> Visitor<'_, 'c> {
+impl<'c> Visitor<'c> {
+    /// Visits `tools`, and the messages starting at `from`.
+    fn of(
+        meter: &'c Meter,
+        conversation: &'c dyn Conversation,
+        from: usize,
+        tools: &'c [Value],
+    ) -> Self {
+        let mut visitor = Self {
+            meter,
+            in_result: false,
+            programs: HashSet::new(),
+            is_for_program: false,
+            tokens: 0,
+            new: Vec::new(),
+        };
+        for message in from..conversation.len() {
+            visitor.message(conversation, message);
+        }
+        for tool in loaded(tools, conversation) {
+            visitor.text(tool.to_string().into());
+        }
+        visitor
+    }
+
+    /// Counts the new texts on a blocking thread if that takes long. The meter keeps the counts.
+    async fn count_elsewhere(&self) {
+        let bytes: u64 = self.new.iter().map(|(print, _)| print.bytes()).sum();
+        let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= LARGE) else {
+            return;
+        };
+        let new = self.new.iter();
+        let new: Vec<_> = new
+            .map(|(print, text)| (*print, text.clone().into_owned()))
+            .collect();
+        let meter = self.meter.clone();
+        let count = move || {
+            for (print, text) in &new {
+                meter.count(*print, text);
+            }
+        };
+        // If this fails, `count` does it here.
+        let _ = runtime.spawn_blocking(count).await;
+    }
+
+    /// The tokens of all that was visited.
+    fn count(self) -> u64 {
+        let new = self.new.into_iter();
+        let new = new.map(|(print, text)| self.meter.count(print, &text));
+        new.fold(self.tokens, u64::saturating_add)
+    }
+
     fn add(&mut self, tokens: u64) {
-        self.found.tokens = self.found.tokens.saturating_add(tokens);
+        self.tokens = self.tokens.saturating_add(tokens);
     }
 
     fn message(&mut self, conversation: &'c dyn Conversation, message: usize) {
@@ -226,8 +215,8 @@ impl<'c> Visitor<'_, 'c> {
     fn part(&mut self, part: PartRef<'c>) {
         if !self.in_result && is_compaction(part) {
             // The provider ignores all that stands before it.
-            self.found.tokens = PER_MESSAGE;
-            self.found.new.clear();
+            self.tokens = PER_MESSAGE;
+            self.new.clear();
         }
         if !self.is_for_program {
             self.add(media_cost(part));
@@ -254,7 +243,7 @@ impl<'c> Visitor<'_, 'c> {
         let print = text.fingerprint();
         match self.meter.known(print) {
             Some(tokens) => self.add(tokens),
-            None => self.found.new.push((print, text)),
+            None => self.new.push((print, text)),
         }
     }
 }

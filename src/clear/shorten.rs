@@ -3,7 +3,7 @@
 use super::edit::{Content, SlotEdit};
 use super::outages::NoAnswer;
 use super::pass::Pass;
-use super::stub::{Line, Shown, join};
+use super::stub::{Line, Shown, expected, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
 use crate::ours::is_ours;
@@ -13,7 +13,7 @@ use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
 /// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
 /// that replace them, and their sizes if no name is taken; or it stays as it is.
-pub(super) async fn shorten(pass: &Pass, edit: &mut SlotEdit) {
+pub(super) async fn shorten(pass: &Pass<'_>, edit: &mut SlotEdit) {
     if !edit.has_to_be_compared() {
         return;
     }
@@ -24,7 +24,11 @@ pub(super) async fn shorten(pass: &Pass, edit: &mut SlotEdit) {
     }
 }
 
-async fn compare_lines(pass: &Pass, edit: &mut SlotEdit, lines: Vec<Line>) -> Result<(), Reason> {
+async fn compare_lines(
+    pass: &Pass<'_>,
+    edit: &mut SlotEdit,
+    lines: Vec<Line>,
+) -> Result<(), Reason> {
     let mut is_ours_alone = lines.iter().all(|line| !matches!(line, Line::Store { .. }));
     let mut compared = Vec::with_capacity(lines.len());
     for line in lines {
@@ -43,8 +47,8 @@ async fn compare_lines(pass: &Pass, edit: &mut SlotEdit, lines: Vec<Line>) -> Re
             line => line,
         });
     }
-    let expected = edit.substitute(Line::expected(&compared));
-    if edit.try_resize(&pass.session.meter, &expected) {
+    let put = edit.substitute(&expected(&compared));
+    if edit.try_resize(&pass.session.meter, &put) {
         edit.content = Content::Lines(compared);
         Ok(())
     } else if is_ours_alone {
@@ -56,7 +60,7 @@ async fn compare_lines(pass: &Pass, edit: &mut SlotEdit, lines: Vec<Line>) -> Re
 
 /// Returns the short hints if the hints show what is stored; `None` if they do not.
 async fn compare(
-    pass: &Pass,
+    pass: &Pass<'_>,
     hints: Vec<Shown>,
     decision: &mut Decision,
 ) -> Result<Option<Line>, Reason> {
@@ -81,8 +85,8 @@ async fn compare(
 
 /// Returns the preview of the stored content that a hint shows, and the number of texts joined in
 /// that content; `None` if the hint shows something else, or leads nowhere.
-pub(super) async fn preview_of_content(
-    pass: &Pass,
+async fn preview_of_content(
+    pass: &Pass<'_>,
     shown: &Shown,
     decision: &mut Decision,
 ) -> Result<Option<(String, usize)>, Reason> {

@@ -1,7 +1,6 @@
 //! The line that replaces each part of a cleared result: a hint that names where its content is, or
 //! will be.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -145,11 +144,10 @@ impl<'a> Stubs<'a> {
                 None => (raw(data), Some("text/plain"), String::new()),
             },
             PartRef::Link { url, .. } => {
-                if url.len() <= MAX_LINK {
-                    let line = link(of.tool, url, self.session);
-                    if self.has_room_for(&line) {
-                        return Line::Ready(line, Vec::new());
-                    }
+                let draft = Draft::new(Kind::Link, 0, of.tool, String::new());
+                let line = self.session.hint(draft, Some(Location::new(url)));
+                if url.len() <= MAX_LINK && self.has_room_for(&line) {
+                    return Line::Ready(line, Vec::new());
                 }
                 let content = Bytes::copy_from_slice(url.as_bytes());
                 (content, Some("text/uri-list"), String::new())
@@ -159,13 +157,7 @@ impl<'a> Stubs<'a> {
                 (text.into(), Some("application/json"), String::new())
             }
         };
-        let name = of.id.name_of(&content).part(number);
-        let name = match mime {
-            Some(mime) => name.with_ending(mime),
-            None => name,
-        };
-        let draft = draft(of, mime, &content, preview);
-        let line = self.store(of, &name, draft, content);
+        let line = self.store(of, content, mime, preview, number);
         match (part, &line) {
             (PartRef::Text(text), Line::Ready(hint, _) | Line::Store { expected: hint, .. })
                 if hint.len() >= text.len() =>
@@ -185,18 +177,14 @@ impl<'a> Stubs<'a> {
         number: usize,
         is_string: bool,
     ) -> Line {
-        let of_stub = of.policy.stub_length.bytes_for(content.len() as u64);
+        let of_stub = of.length.bytes_for(content.len() as u64);
         let most = if is_string {
             of_stub.min(MAX_FIRST_LINE)
         } else {
             0
         };
         let preview = opening(&content, most).to_owned();
-        let content = Bytes::from(content);
-        let name = of.id.name_of(&content).arguments().part(number);
-        let mut draft = draft(of, None, &content, preview);
-        draft.subject = Subject::Arguments;
-        self.store(of, &name, draft, content)
+        self.store(of, content.into(), None, preview, number)
     }
 
     /// The line for a text that may be hints of ours; `None` if it is certainly an ordinary text.
@@ -226,9 +214,7 @@ impl<'a> Stubs<'a> {
         }
         let shown = own.into_iter().map(|own| self.shown(of, own)).collect();
         let content = Bytes::copy_from_slice(text.as_bytes());
-        let name = of.id.name_of(&content).part(number);
-        let draft = draft(of, None, &content, of.preview(text));
-        let otherwise = self.store(of, &name, draft, content);
+        let otherwise = self.store(of, content, None, of.preview(text), number);
         Some(Line::Shorten(shown, Box::new(otherwise)))
     }
 
@@ -241,15 +227,11 @@ impl<'a> Stubs<'a> {
     }
 
     /// A target whose name no other content has in this pass.
-    pub(super) fn target(&mut self, id: &Id, name: &Name, content: &[u8]) -> Target {
-        let digest = digest(content);
-        let is_used = *self
-            .names
-            .entry(name.file())
-            .or_insert_with(|| digest.clone())
-            != digest;
+    pub(super) fn target(&mut self, id: &Id, name: &Name, digest: &str) -> Target {
+        let first = self.names.entry(name.file());
+        let is_used = first.or_insert_with(|| digest.to_owned()) != digest;
         let is_taken = is_used || self.is_repeated_id && !name.is_digest() && !id.is_given();
-        let target = Target::with_digest(&self.session.roots, Phase::Clear, name, &digest);
+        let target = Target::new(&self.session.roots, Phase::Clear, name, digest);
         if is_taken {
             target.second_only()
         } else {
@@ -257,8 +239,21 @@ impl<'a> Stubs<'a> {
         }
     }
 
-    /// A hint that names stored content; without a backend, one that says that the content is gone.
-    fn store(&mut self, of: &Source<'_>, name: &Name, draft: Draft, content: Bytes) -> Line {
+    /// A hint that names stored content of the media type `mime`, or text; without a backend, one that says that
+    /// the content is gone.
+    fn store(
+        &mut self,
+        of: &Source<'_>,
+        content: Bytes,
+        mime: Option<&str>,
+        preview: String,
+        number: usize,
+    ) -> Line {
+        let mut draft = Draft::new(Kind::Cleared, content.len() as u64, of.tool, preview);
+        draft.subject = of.subject;
+        let media = mime.filter(|mime| *mime != "application/json");
+        draft.hint.lines = media.is_none().then(|| count_lines(&content));
+        draft.mime = media.map(str::to_owned);
         let Some(backend) = of.policy.backend() else {
             let mut line = self.session.hint(draft, None);
             // A few such notices are enough; further ones are left empty.
@@ -267,7 +262,16 @@ impl<'a> Stubs<'a> {
             }
             return Line::Ready(line, Vec::new());
         };
-        let target = self.target(&of.id, name, &content);
+        let digest = digest(&content);
+        let mut name = of.id.name_of(&digest);
+        if of.subject == Subject::Arguments {
+            name = name.arguments();
+        }
+        name = name.part(number);
+        if let Some(mime) = mime {
+            name = name.with_ending(mime);
+        }
+        let target = self.target(&of.id, &name, &digest);
         Line::Store {
             expected: (self.session).hint(draft.clone(), Some(target.expected(backend))),
             backend: Arc::clone(backend),
@@ -278,7 +282,7 @@ impl<'a> Stubs<'a> {
     }
 
     /// A hint in the conversation, and its replacement if it is one of ours.
-    pub(super) fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
+    fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
         let hint = &own.hint;
         // At most what is shown now: text that was not worth showing then is not worth it now.
         let budget = of
@@ -310,47 +314,31 @@ impl<'a> Stubs<'a> {
     }
 }
 
-/// A draft of a cleared hint for `content` of the media type `mime`; `None` is text.
-fn draft(of: &Source<'_>, mime: Option<&str>, content: &[u8], preview: String) -> Draft {
-    let mut draft = Draft::new(Kind::Cleared, content.len() as u64, of.tool, preview);
-    draft.subject = of.subject;
-    let mime = mime.filter(|mime| *mime != "application/json");
-    draft.hint.lines = mime.is_none().then(|| count_lines(content));
-    draft.mime = mime.map(str::to_owned);
-    draft
-}
-
-/// A hint for a link.
-fn link(tool: &str, url: &str, session: &Session) -> String {
-    let draft = Draft::new(Kind::Link, 0, tool, String::new());
-    session.hint(draft, Some(Location::new(url)))
-}
-
-impl Line {
-    /// The texts of `lines`, if all names are free and apparent hints of ours are ours.
-    pub(super) fn expected(lines: &[Self]) -> impl Iterator<Item = LineText<'_>> {
-        lines.iter().flat_map(|line| {
-            let is_kept = matches!(line, Self::Kept(_));
-            let texts = match line {
-                Self::Ready(text, _) | Self::Kept(text) | Self::Store { expected: text, .. } => {
-                    vec![&**text]
-                }
-                Self::Shorten(shown, _) => shown.iter().map(|shown| &*shown.expected).collect(),
-            };
-            texts.into_iter().map(move |text| LineText {
-                text: text.into(),
-                is_kept,
-            })
-        })
-    }
-}
-
 /// The text of a line.
 #[derive(Debug)]
-pub(super) struct LineText<'l> {
-    pub(super) text: Cow<'l, str>,
+pub(super) struct LineText {
+    pub(super) text: String,
     /// True for a text that stays, as a part of its own.
     pub(super) is_kept: bool,
+}
+
+/// The texts of `lines`, if all names are free and apparent hints of ours are ours.
+pub(super) fn expected(lines: &[Line]) -> Vec<LineText> {
+    let mut texts = Vec::with_capacity(lines.len());
+    for line in lines {
+        let is_kept = matches!(line, Line::Kept(_));
+        let mut add = |text: &String| {
+            let text = text.clone();
+            texts.push(LineText { text, is_kept });
+        };
+        match line {
+            Line::Ready(text, _) | Line::Kept(text) | Line::Store { expected: text, .. } => {
+                add(text);
+            }
+            Line::Shorten(shown, _) => shown.iter().for_each(|shown| add(&shown.expected)),
+        }
+    }
+    texts
 }
 
 /// Joins lines into one text, leaving out empty ones.
@@ -360,16 +348,15 @@ pub(super) fn join<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
 }
 
 /// The parts of a cleared result: neighbouring hints are one text.
-pub(super) fn parts_of(lines: &[LineText<'_>]) -> Vec<Part> {
+pub(super) fn parts_of(lines: &[LineText]) -> Vec<Part> {
     let parts = lines.chunk_by(|one, next| !one.is_kept && !next.is_kept);
-    let parts = parts.map(|texts| join(texts.iter().map(|line| &*line.text)));
-    let texts: Vec<Part> = parts
+    let texts = parts.map(|lines| join(lines.iter().map(|line| &*line.text)));
+    let mut texts: Vec<Part> = texts
         .filter(|text| !text.is_empty())
         .map(Part::Text)
         .collect();
     if texts.is_empty() {
-        vec!["".into()]
-    } else {
-        texts
+        texts.push("".into());
     }
+    texts
 }

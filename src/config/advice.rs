@@ -11,47 +11,6 @@ const CALLBACKS: [&str; 6] = [
     "clear_post_process",
     "on_report",
 ];
-/// Other names for our options: those of Anthropic's context editing, LangChain's
-/// `ClearToolUsesEdit`, pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and common
-/// first guesses. Tables in docs/comparison.md list them.
-const SYNONYMS: [(&str, &str); 36] = [
-    ("bands", "max_length_for_trunc"),
-    ("clear_at_least", "clear_at_least_tokens"),
-    ("clear_threshold", "max_tokens_for_clear"),
-    ("context_limit", "max_tokens_for_clear"),
-    ("count_tokens", "token_counter"),
-    ("encoding", "token_counter"),
-    ("exclude_tools", "clear_exclude_tools"),
-    ("keep", "clear_retention_suffix_limit"),
-    ("keep_last", "clear_retention_suffix_limit"),
-    ("keep_pairs", "clear_retention_suffix_limit"),
-    ("keep_recent", "clear_retention_suffix_limit"),
-    ("keep_rounds", "clear_retention_suffix_limit"),
-    ("lang", "language"),
-    ("limit", "max_length_for_trunc"),
-    ("max_bytes", "max_length_for_trunc"),
-    ("max_chars", "max_length_for_trunc"),
-    ("max_length", "max_length_for_trunc"),
-    ("max_output", "max_length_for_trunc"),
-    ("max_tokens", "max_tokens_for_clear"),
-    ("min_clear_tokens", "clear_at_least_tokens"),
-    ("on_error", "on_offload_error"),
-    ("over", "max_length_for_trunc"),
-    ("path", "backend"),
-    ("per_tool", "tool_config"),
-    ("placeholder", "templates"),
-    ("preview_chars", "preview_length"),
-    ("reader", "read_file_tool_name"),
-    ("root", "root_dir"),
-    ("storage", "backend"),
-    ("store", "backend"),
-    ("threshold", "max_tokens_for_clear"),
-    ("tokenizer", "token_counter"),
-    ("tools", "tool_config"),
-    ("trigger", "max_tokens_for_clear"),
-    ("trigger_tokens", "max_tokens_for_clear"),
-    ("url", "backend"),
-];
 /// Maximum length in bytes of an unknown word that an error repeats.
 const LONGEST_WORD: usize = 24;
 /// Minimum likeness (Jaro-Winkler) of a name that an error suggests.
@@ -131,17 +90,19 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
     if let Some(ours) = synonym(unknown, known) {
         return format!("unknown field; it is called `{ours}` here");
     }
-    let of_all = options_of_all_tools(known);
-    let of_all: Vec<&str> = of_all.iter().map(String::as_str).collect();
+    // The options that only the outermost table has.
+    let names = Settings::NAMES.iter().map(|(name, _)| *name);
+    let of_all: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
     if field.contains('.') && of_all.contains(&unknown) {
         return format!("is for all tools: {outermost}");
     }
     let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
-    let nearest = |names: &[&str]| {
-        let alike = names.iter().filter(|name| likeness(name) >= LIKE);
-        alike
-            .max_by(|one, two| likeness(one).total_cmp(&likeness(two)))
-            .map(|name| (*name).to_owned())
+    let nearest = |names: &[&'_ str]| {
+        let alike = names
+            .iter()
+            .map(|name| (likeness(name), (*name).to_owned()));
+        let alike = alike.filter(|(likeness, _)| *likeness >= LIKE);
+        alike.max_by(|(one, _), (two, _)| one.total_cmp(two))
     };
     let here = nearest(known);
     if field.starts_with("tool_config.") {
@@ -150,8 +111,10 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
                 "unknown field; it is called `{ours}` here, and is for all tools: {outermost}"
             );
         }
-        let likeness_here = here.as_deref().map_or(0.0, likeness);
-        if let Some(ours) = nearest(&of_all).filter(|ours| likeness(ours) > likeness_here) {
+        let likeness_here = here.as_ref().map_or(0.0, |(likeness, _)| *likeness);
+        if let Some((likeness, ours)) = nearest(&of_all)
+            && likeness > likeness_here
+        {
             return format!(
                 "unknown field; did you mean `{ours}`? It is for all tools: {outermost}"
             );
@@ -159,27 +122,14 @@ fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> S
     }
     here.map_or_else(
         || "unknown field".to_owned(),
-        |here| format!("unknown field; did you mean `{here}`?"),
+        |(_, here)| format!("unknown field; did you mean `{here}`?"),
     )
-}
-
-/// The options that only the outermost table has, seen from a table with the options `known`.
-fn options_of_all_tools(known: &[&str]) -> Vec<String> {
-    let Ok(serde_json::Value::Object(options)) = serde_json::to_value(Settings::default()) else {
-        return Vec::new();
-    };
-    let names = options.into_iter().map(|(name, _)| name);
-    // Settings do not write their preset, but a file may name one.
-    let names = names.chain(["preset".to_owned()]);
-    names
-        .filter(|name| !known.contains(&name.as_str()))
-        .collect()
 }
 
 /// Our name for the option that others call `unknown`, if it is one of `known`.
 fn synonym(unknown: &str, known: &[&str]) -> Option<&'static str> {
-    let same = |(theirs, _): &&(&str, &str)| *theirs == unknown;
-    let (_, ours) = SYNONYMS.iter().find(same)?;
+    let same = |(_, theirs): &&(&str, &[&str])| theirs.contains(&unknown);
+    let (ours, _) = Settings::NAMES.iter().find(same)?;
     known.contains(ours).then_some(*ours)
 }
 

@@ -1,19 +1,22 @@
 //! Settings from a file, with errors that give the place and advice.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::Segment;
 
 use super::Settings;
 use super::advice::advise;
 #[cfg(feature = "toml")]
 use super::advice::name_the_table;
-use super::preset::PresentOptions;
 use crate::backend::{StoreUrl, debug_as_chain};
+
+/// The options that a file has, by name.
+type PresentOptions = BTreeMap<String, IgnoredAny>;
 
 /// Maximum length in bytes of a file of settings.
 const MAX_LENGTH: u64 = 16 * 1024 * 1024;
@@ -71,7 +74,9 @@ impl Settings {
     /// A [`SettingsError`] with line and field.
     #[cfg(feature = "toml")]
     pub fn from_toml(text: &str) -> Result<Self, SettingsError> {
-        read_toml::<Self>(text)?.over(|| toml::from_str(text).unwrap_or_default())
+        let settings: Self = read_toml(text)?;
+        let options: PresentOptions = toml::from_str(text).unwrap_or_default();
+        Ok(settings.over_preset(|name| options.contains_key(name)))
     }
 
     /// Reads settings from JSON. Missing fields get their defaults; unknown fields are errors.
@@ -80,13 +85,9 @@ impl Settings {
     ///
     /// A [`SettingsError`] with line and field.
     pub fn from_json(text: &str) -> Result<Self, SettingsError> {
-        read_json::<Self>(text)?.over(|| serde_json::from_str(text).unwrap_or_default())
-    }
-
-    /// Puts the file's `options` over the preset that it names.
-    fn over(self, options: impl FnOnce() -> PresentOptions) -> Result<Self, SettingsError> {
-        let settings = self.over_preset(options);
-        settings.map_err(|error| SettingsError::new(None, "preset".into(), &error.to_string()))
+        let settings: Self = read_json(text)?;
+        let options: PresentOptions = serde_json::from_str(text).unwrap_or_default();
+        Ok(settings.over_preset(|name| options.contains_key(name)))
     }
 
     /// Reads settings from a regular file of at most 16 MiB. Its extension must be `.json`, or `.toml`
@@ -97,25 +98,17 @@ impl Settings {
     /// A [`SettingsError`] with file, line and field.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
-        let problem = |problem: String| SettingsError {
-            problem,
-            ..SettingsError::default()
-        };
-        let read = || {
-            let text = read_file(path)
-                .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-            text.map_err(|error| problem(format!("can't be read: {error}")))
-        };
-        let settings = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("json") => read().and_then(|text| Self::from_json(&text)),
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let settings = match ending {
+            Some("json") => read_text(path).and_then(|text| Self::from_json(&text)),
             #[cfg(feature = "toml")]
-            Some("toml") => read().and_then(|text| Self::from_toml(&text)),
+            Some("toml") => read_text(path).and_then(|text| Self::from_toml(&text)),
             #[cfg(not(feature = "toml"))]
-            Some("toml") => Err(problem(
-                "TOML needs the feature `toml`: enable it, or write JSON".to_owned(),
+            Some("toml") => Err(SettingsError::of_file(
+                "TOML needs the feature `toml`: enable it, or write JSON",
             )),
-            _ => Err(problem(
-                "unknown file type: settings files must end in `.toml` or `.json`".to_owned(),
+            _ => Err(SettingsError::of_file(
+                "unknown file type: settings files must end in `.toml` or `.json`",
             )),
         };
         settings.map_err(|error| SettingsError {
@@ -125,7 +118,16 @@ impl Settings {
     }
 }
 
+fn read_text(path: &Path) -> Result<String, SettingsError> {
+    let text = read_file(path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    text.map_err(|error| SettingsError::of_file(&format!("can't be read: {error}")))
+}
+
 impl SettingsError {
+    fn of_file(problem: &str) -> Self {
+        Self::new(None, String::new(), problem)
+    }
+
     fn new(line: Option<usize>, field: String, problem: &str) -> Self {
         Self::within(line, field, problem, "")
     }

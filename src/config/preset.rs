@@ -1,51 +1,32 @@
-//! Named settings to start from.
-
-use std::collections::BTreeMap;
-
-use serde::de::IgnoredAny;
+//! Options that depend on whether others were set (O1): in a file over a preset, or on the builder over its settings.
 
 use super::Settings;
 use super::values::Preset;
 
-/// Options present in a file, by name.
-pub(super) type PresentOptions = BTreeMap<String, IgnoredAny>;
-
 impl Settings {
-    /// Puts the file's `options` over the preset that it names.
-    pub(super) fn over_preset(
-        mut self,
-        options: impl FnOnce() -> PresentOptions,
-    ) -> Result<Self, serde_json::Error> {
+    /// Puts the options that a file `has` over the preset that it names.
+    pub(super) fn over_preset(mut self, has: impl Fn(&str) -> bool) -> Self {
         let preset = match self.preset.take() {
-            None => return Ok(self),
-            Some(Preset::Recommended) => Settings::recommended(),
-            Some(Preset::Eino) => Settings::eino(),
-            Some(Preset::Anthropic) => Settings::anthropic(),
+            None => return self,
+            Some(Preset::Recommended) => Self::recommended(),
+            Some(Preset::Eino) => Self::eino(),
+            Some(Preset::Anthropic) => Self::anthropic(),
         };
-        let mut options = options();
         let given_threshold = preset.max_tokens_for_clear;
-        // The limit would not mean what it says if shorter results got previews (O1).
-        if options.contains_key("max_length_for_trunc") {
-            options.insert("preview_above".into(), IgnoredAny);
-        }
-        let has_own_at_least = options.contains_key("clear_at_least_tokens");
-        let mut own = serde_json::to_value(self)?;
-        let mut settings = serde_json::to_value(preset)?;
-        for option in options.into_keys() {
-            if let Some(value) = own.get_mut(&option) {
-                settings[option] = value.take();
-            }
-        }
-        let mut settings: Self = serde_json::from_value(settings)?;
-        if !has_own_at_least {
-            settings.lower_floor(given_threshold);
-        }
-        Ok(settings)
+        let mut settings = self.over(preset, &has);
+        settings.settle(given_threshold, has);
+        settings
     }
 
-    /// Lowers `clear_at_least_tokens` in proportion to a threshold lower than the one `given` (O1).
-    pub(crate) fn lower_floor(&mut self, given: u64) {
-        if self.max_tokens_for_clear < given {
+    /// Settles what depends on whether other options were set, as `is_set` says, over settings with the
+    /// threshold `given`.
+    pub(crate) fn settle(&mut self, given: u64, is_set: impl Fn(&str) -> bool) {
+        // The limit would not mean what it says if shorter results got previews.
+        if is_set("max_length_for_trunc") && !is_set("preview_above") {
+            self.preview_above = None;
+        }
+        // A threshold that is lowered alone lowers this in proportion.
+        if !is_set("clear_at_least_tokens") && self.max_tokens_for_clear < given {
             let share = self.max_tokens_for_clear as f64 / given as f64;
             self.clear_at_least_tokens = (self.clear_at_least_tokens as f64 * share) as u64;
         }

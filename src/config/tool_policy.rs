@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PreviewLength, size};
+use super::{PreviewLength, options, see, size};
 use crate::backend::{Backend, StoreUrl};
 use crate::guard::Hook;
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{CustomPreview, Preview, PreviewOf};
 
-/// Declares the options that a tool may override. Each has a row here, a field and a default in
-/// [`Settings`](crate::Settings), a row among the setters of the [`Builder`](crate::Builder), and a row in
-/// docs/options.md. Tests name any that is missing.
-///
-/// A row is `option(argument of the setter): type of the tool's own value => type in the settings`.
-macro_rules! overridable {
+/// Declares the options that a tool may override.
+macro_rules! tool_policy {
     ($(
-        $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)? $(, read by $read:literal)?;
+        $(#[$meta:meta])*
+        $option:ident: $type:ty = $default:expr
+            $(, set($of_all:ty) $(in place of $($code:ident).+)?)?
+            $(, tool($argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
+            $(, elsewhere($($name:literal),*))?;
     )*) => {
         /// Overrides for one tool. Fields that are `None` are inherited from the
         /// [`Settings`](crate::Settings).
@@ -29,59 +29,41 @@ macro_rules! overridable {
             /// [`Settings::backend_url`](crate::Settings::backend_url).
             #[serde(rename = "backend", skip_serializing_if = "Option::is_none")]
             pub backend_url: Option<StoreUrl>,
-            $(
+            $($(
                 #[doc = see!($option)]
                 #[serde(skip_serializing_if = "Option::is_none" $(, deserialize_with = $read)?)]
                 pub $option: Option<$own>,
-            )*
+            )?)*
             /// Stores and callbacks, which are not data.
             #[serde(skip)]
             pub(crate) hooks: Hooks,
         }
 
         impl ToolPolicy {
-            $(
+            $($(
                 #[doc = see!($option)]
                 #[must_use]
                 pub fn $option(mut self, $option: $argument) -> Self {
                     self.$option = Some($option.into());
-                    $(self.hooks.$hook = None;)?
+                    $(self.$($own_code).+ = None;)?
                     self
                 }
-            )*
+            )?)*
         }
 
         /// The policy for one tool, with all inherited values.
         #[derive(Clone, Debug)]
         pub(crate) struct Policy {
             pub(crate) hooks: Hooks,
-            $(pub(crate) $option: $inherited,)*
+            $($(
+                #[doc = concat!("A tool's own ", stringify!($own), ", or the one for all tools.")]
+                pub(crate) $option: $type,
+            )?)*
         }
     };
 }
 
-macro_rules! see {
-    ($option:ident) => {
-        concat!(
-            "See [`Settings::",
-            stringify!($option),
-            "`](crate::Settings::",
-            stringify!($option),
-            ").",
-        )
-    };
-}
-
-overridable! {
-    skip_truncation(bool): bool => bool;
-    skip_clear(bool): bool => bool;
-    max_length_for_trunc(usize): usize => usize, read by "size::optional";
-    preview_above(usize): usize => Option<usize>, read by "size::optional";
-    preview(Preview): Preview => Preview, in place of preview;
-    preview_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
-    stub_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
-    keep_errors(bool): bool => bool;
-}
+options!(tool_policy);
 
 /// Stores and callbacks, for all tools or for a single one. Two are equal if they share the same
 /// instances.
@@ -99,13 +81,12 @@ impl Hooks {
     }
 
     /// Fills the gaps in `self` from `other`.
-    pub(super) fn or(&self, other: &Self) -> Self {
-        let (own, other) = (self.clone(), other.clone());
+    pub(super) fn or(self, other: Self) -> Self {
         Self {
-            backend: own.backend.or(other.backend),
-            trunc_handler: own.trunc_handler.or(other.trunc_handler),
-            clear_handler: own.clear_handler.or(other.clear_handler),
-            preview: own.preview.or(other.preview),
+            backend: self.backend.or(other.backend),
+            trunc_handler: self.trunc_handler.or(other.trunc_handler),
+            clear_handler: self.clear_handler.or(other.clear_handler),
+            preview: self.preview.or(other.preview),
         }
     }
 }

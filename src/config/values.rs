@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::{BuildError, size};
 use crate::backend::BackendError;
 use crate::error::OffloadError;
+use crate::report::{Decision, ErrorSource};
 use crate::tokens::{CountTokens, Estimate};
 
 /// Maximum length of a preview, depending on its text.
@@ -273,8 +274,18 @@ pub enum OnStoreFailure {
 }
 
 impl OnStoreFailure {
-    /// The one rule for a store that has failed on the result of a call: the error that ends the truncation or pass;
-    /// otherwise `true` if the original is kept, and `false` if what is not shown is lost.
+    /// The one rule for a store that has failed on a result, which `decision` records: the error that ends the
+    /// truncation or pass; otherwise `true` if the original is kept, and `false` if what is not shown is lost.
+    pub(crate) fn apply(
+        self,
+        decision: &mut Decision,
+        error: BackendError,
+    ) -> Result<bool, OffloadError> {
+        decision.fail(ErrorSource::Store.said(&error));
+        self.keeps(&decision.tool, &decision.call_id, error)
+    }
+
+    /// Like [`apply`](Self::apply), without a decision.
     pub(crate) fn keeps(
         self,
         tool: &str,

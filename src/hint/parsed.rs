@@ -39,7 +39,7 @@ impl Language {
     /// Returns the built-in sentence in this language.
     #[must_use]
     pub fn sentence(self, sentence: Sentence) -> &'static str {
-        sentence.words()[self as usize]
+        sentence.row().words[self as usize]
     }
 }
 

@@ -56,13 +56,12 @@ type Values<'v> = [(&'v str, &'v str)];
 impl Prose {
     /// The built-in sentences.
     pub(crate) fn of(language: Language) -> Self {
-        let text = |sentence| language.sentence(sentence);
-        let sentences = Sentence::ALL.iter();
-        let sentences =
-            sentences.map(|sentence| Template::parse(text(*sentence)).unwrap_or_default());
+        let built_in = Sentence::ALL.iter().map(|one| language.sentence(*one));
         Self {
             language,
-            sentences: sentences.collect(),
+            sentences: built_in
+                .map(|text| Template::parse(text).unwrap_or_default())
+                .collect(),
             of_templates: 0,
         }
     }

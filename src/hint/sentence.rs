@@ -26,7 +26,7 @@ macro_rules! sentences {
             /// All sentences.
             pub const ALL: &[Self] = &[$(Self::$sentence),*];
 
-            fn row(self) -> Row {
+            pub(super) fn row(self) -> Row {
                 match self {
                     $(Self::$sentence => Row {
                         name: $name,
@@ -40,11 +40,13 @@ macro_rules! sentences {
     };
 }
 
-struct Row {
+/// What a row declares.
+pub(super) struct Row {
     name: &'static str,
     required: &'static [&'static str],
     optional: &'static [&'static str],
-    words: [&'static str; 2],
+    /// In the order of [`Language::ALL`](super::Language::ALL).
+    pub(super) words: [&'static str; 2],
 }
 
 sentences! {
@@ -128,10 +130,5 @@ impl Sentence {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
-    }
-
-    /// Its built-in words in each language.
-    pub(super) fn words(self) -> [&'static str; 2] {
-        self.row().words
     }
 }

@@ -164,7 +164,7 @@ impl History<'_> {
             ..*turn
         };
         let committed = commit_over(self.session, self.memory, &over, taken).await?;
-        let (mut cleared, new) = committed.apply_new(overlay);
+        let (mut cleared, new) = committed.apply(overlay);
         let items = slots.by_place();
         for (place, new) in new {
             // It is about the original, and not about what was shown of that.

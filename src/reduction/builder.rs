@@ -2,7 +2,7 @@
 
 mod setters;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::backend::layout::Phase;
@@ -29,9 +29,9 @@ use crate::tokens::{CountTokens, Meter};
 pub struct Builder {
     settings: Settings,
     hooks: Hooks,
-    /// `true` once `preview_above` has its own value, which setting a limit then keeps.
-    has_own_preview_above: bool,
-    /// The threshold that came with `clear_at_least_tokens`; 0 once that has its own value.
+    /// The options that were set one by one.
+    set: HashSet<&'static str>,
+    /// The threshold that came with the settings.
     given_threshold: u64,
     /// Stores that the settings name but that could not be opened, by tool; `None` is the one for all tools.
     not_opened: BTreeMap<Option<String>, BuildError>,
@@ -98,7 +98,7 @@ impl Builder {
             None
         };
         self.settings = settings;
-        self.has_own_preview_above = false;
+        self.set.clear();
         self.given_threshold = self.settings.max_tokens_for_clear;
         if let Some(url) = &self.settings.backend_url {
             self.hooks.backend = open(None, url);
@@ -207,32 +207,6 @@ impl Builder {
         self
     }
 
-    /// See [`Settings::max_length_for_trunc`]. In bytes.
-    ///
-    /// Results within the limit are left whole, even if the preset would preview them, unless
-    /// [`preview_above`](Self::preview_above) is set too, before or after this.
-    pub fn max_length_for_trunc(mut self, bytes: usize) -> Self {
-        self.settings.max_length_for_trunc = bytes;
-        if !self.has_own_preview_above {
-            self.settings.preview_above = None;
-        }
-        self
-    }
-
-    /// See [`Settings::preview_above`].
-    pub fn preview_above(mut self, bytes: impl Into<Option<usize>>) -> Self {
-        self.settings.preview_above = bytes.into();
-        self.has_own_preview_above = true;
-        self
-    }
-
-    /// See [`Settings::clear_at_least_tokens`].
-    pub fn clear_at_least_tokens(mut self, tokens: u64) -> Self {
-        self.settings.clear_at_least_tokens = tokens;
-        self.given_threshold = 0;
-        self
-    }
-
     /// Overrides options for the tool `name`.
     pub fn tool(mut self, name: impl Into<String>, policy: ToolPolicy) -> Self {
         let name = name.into();
@@ -314,7 +288,7 @@ impl Builder {
             return Err(failed);
         }
         let mut settings = self.settings;
-        settings.lower_floor(self.given_threshold);
+        settings.settle(self.given_threshold, |option| self.set.contains(option));
         let counter = match self.counter {
             Some(Hook(counter)) => counter,
             None => settings.token_counter.build()?,

@@ -21,10 +21,10 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
     let root = Key::new(settings.root_dir.as_str()).map_err(|source| BuildError::RootDir {
         source: Some(source),
     })?;
-    let is_reserved = root.as_str().split('/').any(is_reserved);
-    if root.as_str().split('/').count() > MAX_ROOT_SEGMENTS
+    let mut segments = root.as_str().split('/');
+    if segments.clone().count() > MAX_ROOT_SEGMENTS
         || root.as_str().len() > MAX_ROOT
-        || is_reserved
+        || segments.any(is_reserved)
     {
         return Err(BuildError::RootDir { source: None });
     }
@@ -33,19 +33,15 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
 
 /// Rejects names of tools that are meant as patterns: they would match nothing.
 pub(super) fn check_names(settings: &Settings) -> Result<(), BuildError> {
-    let configured = settings
-        .tool_config
-        .keys()
-        .map(|tool| ("tool_config", tool));
-    let (trunc, clear) = (
-        settings.trunc_exclude_tools.iter(),
-        settings.clear_exclude_tools.iter(),
-    );
-    let trunc = trunc.map(|tool| ("trunc_exclude_tools", tool));
-    let clear = clear.map(|tool| ("clear_exclude_tools", tool));
-    for (option, tool) in configured.chain(trunc).chain(clear) {
-        if tool.contains('*') {
-            let tool = tool.clone();
+    let (trunc, clear) = (&settings.trunc_exclude_tools, &settings.clear_exclude_tools);
+    let is_pattern = |tool: &&String| tool.contains('*');
+    let found = [
+        ("tool_config", settings.tool_config.keys().find(is_pattern)),
+        ("trunc_exclude_tools", trunc.iter().find(is_pattern)),
+        ("clear_exclude_tools", clear.iter().find(is_pattern)),
+    ];
+    for (option, tool) in found {
+        if let Some(tool) = tool.cloned() {
             return Err(BuildError::ToolPattern { option, tool });
         }
     }

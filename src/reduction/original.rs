@@ -61,8 +61,8 @@ async fn store(session: &Session, name: &str, text: &str) -> Result<Location, Ba
     // A name may be anything; only a safe one becomes part of a path (L6).
     let name = match Id::of_call(name).name() {
         Some(name) => name.with_digest(&digest),
-        None => Name::of_digest(digest),
+        None => Name::of_digest(digest.clone()),
     };
-    let target = Target::new(&session.roots, Phase::Clear, &name, &content);
+    let target = Target::new(&session.roots, Phase::Clear, &name, &digest);
     target.save(&**backend, content).await
 }

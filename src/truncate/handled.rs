@@ -1,171 +1,110 @@
 //! Results that a user's handler decides about, as a whole.
 
-use std::sync::Arc;
-
-use crate::backend::layout::Phase;
-use bytes::Bytes;
 use futures_util::stream;
 
-use super::job::{Job, report, text_bytes};
+use super::held::text_bytes;
+use super::job::Job;
 use super::run::truncate_by_limit;
 use super::truncated::Truncated;
 use crate::backend::content::Target;
-use crate::backend::{BackendError, Location};
-use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, parts_of};
+use crate::backend::key::digest;
+use crate::backend::layout::Phase;
+use crate::content::{Body, Part, ToolOutput, parts_of};
 use crate::error::OffloadError;
-use crate::guard::guard_future;
+use crate::guard::{HandlerError, guard_future};
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
 
 /// Truncates a result as the job's `handler` decides.
 pub(super) async fn truncate(
-    job: &Arc<Job>,
+    job: Job<'_>,
     handler: &dyn TruncHandler,
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
-    let whole = Whole::collect(output).await;
+    let ToolOutput { body, is_error } = output;
+    let is_stream = matches!(body, Body::Stream(_));
+    let (chunks, interrupted) = body.collect().await;
+    let (parts, is_lossy) = parts_of(chunks.iter().cloned());
     // A page must be shown as it is: a handler that cuts it makes the model read forever.
-    let decided = if is_own_page(job, &whole.parts) {
+    let decided = if is_own_page(job, &parts) {
         Ok(Action::Default)
     } else {
         let outcome = ToolOutcome {
             call: job.call.clone(),
-            parts: whole.parts.clone(),
-            is_error: whole.is_error,
+            parts: parts.clone(),
+            is_error,
         };
         guard_future("the truncation handler", handler.handle(outcome)).await
     };
-    let failure = match decided {
+    let mut decision = job.decision(Outcome::Kept(Reason::Handler));
+    let shown = match decided {
+        Ok(Action::Default) => Ok(None),
         // The parts shown would differ from the original bytes, which would be stored nowhere.
-        Ok(Action::Keep) if whole.is_lossy => None,
-        Ok(Action::Default) => None,
-        Ok(Action::Keep) => {
-            let parts = whole.parts.clone();
-            let decision = job.decision(Outcome::Kept(Reason::Handler));
-            return Ok(whole.shown_as(parts, decision));
+        Ok(Action::Keep) => Ok((!is_lossy).then(|| parts.clone())),
+        Ok(Action::Replace(replacement)) => {
+            let replaced = replace(job, &parts, &replacement, &mut decision).await?;
+            replaced.map(Some)
         }
-        Ok(Action::Replace(replacement)) => return replace(job, whole, &replacement).await,
+        Err(error) => Err(error),
+    };
+    let failure = match shown {
+        Ok(Some(shown)) => {
+            let size = |parts: &[Part]| parts.iter().map(text_bytes).sum();
+            decision.bytes = Change {
+                before: size(&parts),
+                after: size(&shown),
+            };
+            return Ok(Truncated::new(shown, is_error, interrupted, Some(decision)));
+        }
+        Ok(None) => None,
         Err(error) => Some(ErrorSource::Handler.said(&error)),
     };
-    truncate_by_limit(job.clone(), whole.into_output(), failure).await
+    let body = if is_stream {
+        let chunks = chunks.into_iter().map(Ok).chain(interrupted.map(Err));
+        ToolOutput::stream(stream::iter(chunks)).body
+    } else {
+        Body::Parts(parts)
+    };
+    truncate_by_limit(job, ToolOutput { body, is_error }, failure).await
 }
 
+/// Stores the handler's content, and returns what to show of it.
 async fn replace(
-    job: &Arc<Job>,
-    whole: Whole,
+    job: Job<'_>,
+    parts: &[Part],
     replacement: &Replacement,
-) -> Result<Truncated, OffloadError> {
-    let mut decision = job.decision(Outcome::Lost);
+    decision: &mut Decision,
+) -> Result<Result<Vec<Part>, HandlerError>, OffloadError> {
+    let Job { session, call, .. } = job;
+    decision.outcome = Outcome::Lost;
     if let Some(content) = replacement.content.clone() {
-        match save(job, replacement, content, &mut decision).await {
+        let (id, failure) = session.id_for(Phase::Truncate, replacement, call);
+        decision.fail_first(failure);
+        let digest = digest(&content);
+        let name = id.name_of(&digest);
+        let target = Target::new(&session.roots, Phase::Truncate, &name, &digest);
+        match target.save(job.backend, content).await {
             Ok(location) => {
                 decision.outcome = Outcome::Replaced;
                 decision.locations.push(location);
             }
             Err(error) => {
-                let (said, keeps) = job.store_failed(error)?;
-                decision.fail_first(said);
-                if keeps {
-                    let parts = whole.parts.clone();
+                let rule = session.settings.on_offload_error;
+                if rule.apply(decision, error)? {
                     decision.outcome = Outcome::Kept(Reason::StoreFailed);
-                    return Ok(whole.shown_as(parts, decision));
+                    return Ok(Ok(parts.to_vec()));
                 }
             }
         }
     }
-    match replacement.show(decision.locations.first()) {
-        Ok(parts) => Ok(whole.shown_as(parts, decision)),
-        Err(error) => {
-            let failure = ErrorSource::Handler.said(&error);
-            truncate_by_limit(job.clone(), whole.into_output(), Some(failure)).await
-        }
-    }
+    Ok(replacement.show(decision.locations.first()))
 }
 
-/// Stores the handler's content, and records what is wrong with its id.
-async fn save(
-    job: &Job,
-    replacement: &Replacement,
-    content: Bytes,
-    decision: &mut Decision,
-) -> Result<Location, BackendError> {
-    let (session, call) = (&job.session, &job.call);
-    let (id, failure) = match &replacement.id {
-        None => session.id_of(Phase::Truncate, &call.id, || call.clone()),
-        Some(id) => session.given_id(id, &call.id, ErrorSource::Handler),
-    };
-    decision.fail_first(failure);
-    let name = id.name_of(&content);
-    let target = Target::new(&session.roots, Phase::Truncate, &name, &content);
-    target.save(&*job.backend, content).await
-}
-
-/// A whole result, unchanged.
-struct Whole {
-    chunks: Vec<Chunk>,
-    /// The same content, with adjacent text joined.
-    parts: Vec<Part>,
-    /// `true` if `parts` have replacement characters for bytes that are not UTF-8.
-    is_lossy: bool,
-    is_stream: bool,
-    is_error: bool,
-    interrupted: Option<ToolError>,
-}
-
-impl Whole {
-    async fn collect(output: ToolOutput) -> Self {
-        let ToolOutput { body, is_error } = output;
-        let is_stream = matches!(body, Body::Stream(_));
-        let (chunks, interrupted) = body.collect().await;
-        let (parts, is_lossy) = parts_of(chunks.iter().cloned());
-        Self {
-            chunks,
-            parts,
-            is_lossy,
-            is_stream,
-            is_error,
-            interrupted,
-        }
-    }
-
-    /// The unchanged result.
-    fn into_output(self) -> ToolOutput {
-        let body = if self.is_stream {
-            let error = self.interrupted.map(Err);
-            ToolOutput::stream(stream::iter(self.chunks.into_iter().map(Ok).chain(error))).body
-        } else {
-            Body::Parts(self.parts)
-        };
-        ToolOutput {
-            body,
-            is_error: self.is_error,
-        }
-    }
-
-    /// `parts` instead of the result.
-    fn shown_as(self, parts: Vec<Part>, mut decision: Decision) -> Truncated {
-        let size = |parts: &[Part]| parts.iter().map(text_bytes).sum();
-        decision.bytes = Change {
-            before: size(&self.parts),
-            after: size(&parts),
-        };
-        Truncated {
-            parts,
-            is_error: self.is_error,
-            interrupted: self.interrupted,
-            report: report(Some(decision)),
-        }
-    }
-}
-
-fn is_own_page(job: &Job, parts: &[Part]) -> bool {
+fn is_own_page(job: Job<'_>, parts: &[Part]) -> bool {
     let [Part::Text(text)] = parts else {
         return false;
     };
-    let hints = job
-        .session
-        .apparent_hints(&job.policy, text)
-        .unwrap_or_default();
-    matches!(&hints[..], [own] if matches!(own.hint.kind, Kind::Page { .. } | Kind::Matches))
+    let hints = job.session.apparent_hints(job.policy, text);
+    matches!(hints.as_deref(), Some([own]) if matches!(own.hint.kind, Kind::Page { .. } | Kind::Matches))
 }

@@ -1,16 +1,16 @@
 //! The part of a result that has arrived. Decides what is held, and what must leave memory. Does no
 //! I/O.
 
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::job::{Job, text_bytes};
-use super::spill::{MAX_TAKEN_BACK, Source};
-use super::text::{ArrivingText, Content};
+use super::job::{Job, MAX_TAKEN_BACK};
 use crate::content::{Chunk, Part};
+use crate::preview::Sketch;
+use crate::preview::text::utf8::{Decoder, text_of};
 
 /// Once a result over its limit has this many parts, later texts are joined, each after a line
 /// feed. Otherwise the state of all texts would grow without bound.
@@ -18,8 +18,8 @@ const MAX_SLOTS: usize = 256;
 
 /// The part of a result that has arrived so far.
 #[derive(Debug)]
-pub(super) struct Held {
-    job: Arc<Job>,
+pub(super) struct Held<'a> {
+    job: Job<'a>,
     slots: Vec<Slot>,
     /// `true` while the last text may continue.
     is_open: bool,
@@ -45,8 +45,8 @@ enum Slot {
     Replaced,
 }
 
-impl Held {
-    pub(super) fn new(job: Arc<Job>, spill_above: Option<u64>) -> Self {
+impl<'a> Held<'a> {
+    pub(super) fn new(job: Job<'a>, spill_above: Option<u64>) -> Self {
         Self {
             job,
             slots: Vec::new(),
@@ -65,13 +65,12 @@ impl Held {
             Chunk::Bytes(bytes) => {
                 let goes_on = std::mem::replace(&mut self.is_in_chunks, true) && self.is_open;
                 if !goes_on && self.is_full() {
-                    self.join(&bytes)
-                } else {
-                    if !goes_on {
-                        self.begin(None, true);
-                    }
-                    self.go_on(bytes)
+                    return self.join(&bytes);
                 }
+                if !goes_on {
+                    self.begin(None, true);
+                }
+                self.go_on(bytes)
             }
             Chunk::Part(part) => {
                 self.is_in_chunks = false;
@@ -109,9 +108,16 @@ impl Held {
 
     fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
         self.end();
-        let mut text = ArrivingText::new(self.slots.len(), self.job.sketch());
-        (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
-        self.slots.push(Slot::Text(Box::new(text)));
+        self.slots.push(Slot::Text(Box::new(ArrivingText {
+            slot: self.slots.len(),
+            json,
+            comes_in_chunks,
+            is_joined: false,
+            sketch: self.job.sketch(),
+            content: Some(Piece::Memory(Vec::new())),
+            bytes: 0,
+            decoder: Decoder::default(),
+        })));
         self.is_open = true;
     }
 
@@ -156,38 +162,35 @@ impl Held {
         };
         text.see(&bytes);
         let so_far = self.ended + text.length();
-        let held = match &mut text.content {
-            Content::Spilled(_) => {
-                self.spilled += bytes.len() as u64;
-                return Some(bytes);
-            }
-            Content::Lost => return None,
-            Content::Memory(held) => held,
-        };
         let spills =
             self.spill_above.is_some_and(|above| so_far > above) && self.job.is_over_limit(so_far);
-        let bytes = if spills && held.is_empty() {
-            bytes
-        } else {
-            // Avoid a copy if nothing is held yet.
-            if held.is_empty() {
-                *held = bytes.into();
-            } else {
-                held.extend_from_slice(&bytes);
+        let bytes = match text.content.as_mut()? {
+            Piece::Spilled(_) => bytes,
+            Piece::Memory(held) => {
+                // Avoid a copy if nothing is held yet.
+                if held.is_empty() {
+                    *held = bytes.into();
+                } else {
+                    held.extend_from_slice(&bytes);
+                }
+                if !spills {
+                    return None;
+                }
+                let bytes = std::mem::take(held).into();
+                text.content = Some(Piece::Spilled(self.spilled..self.spilled));
+                bytes
             }
-            if !spills {
-                return None;
-            }
-            std::mem::take(held).into()
         };
-        text.content = Content::Spilled(self.spilled);
         self.spilled += bytes.len() as u64;
+        if let Some(Piece::Spilled(range)) = &mut text.content {
+            range.end = self.spilled;
+        }
         Some(bytes)
     }
 }
 
 /// Queries.
-impl Held {
+impl Held<'_> {
     pub(super) fn has_several_slots(&self) -> bool {
         self.slots.len() > 1
     }
@@ -200,13 +203,6 @@ impl Held {
         })
     }
 
-    fn text(&self, slot: usize) -> Option<&ArrivingText> {
-        match &self.slots[slot] {
-            Slot::Text(text) => Some(text),
-            Slot::Part(_) | Slot::Replaced => None,
-        }
-    }
-
     /// The text, if the result is only that text.
     pub(super) fn only_text(&self) -> Option<&ArrivingText> {
         match self.slots.as_slice() {
@@ -217,8 +213,10 @@ impl Held {
 
     /// The slot of the last text, if it arrives in chunks and could have continued.
     pub(super) fn last_in_chunks(&self) -> Option<usize> {
-        let last = self.slots.len().checked_sub(1)?;
-        self.text(last)?.comes_in_chunks.then_some(last)
+        match self.slots.last()? {
+            Slot::Text(text) if text.comes_in_chunks => Some(text.slot),
+            _ => None,
+        }
     }
 
     /// Length of all texts so far in bytes.
@@ -244,67 +242,54 @@ impl Held {
 
     /// The range of a text within the spilled bytes.
     pub(super) fn spilled(&self, slot: usize) -> Option<Range<u64>> {
-        self.text(slot)?.spilled()
+        match &self.slots[slot] {
+            Slot::Text(text) => text.spilled(),
+            Slot::Part(_) | Slot::Replaced => None,
+        }
     }
 
     /// Slots of spilled texts that can be shown whole after all, because they are among the
     /// shortest texts, which together fit the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
-        let texts = self.texts().map(|text| (text.length(), text.slot));
-        let mut texts: Vec<_> = texts.collect();
-        texts.sort_unstable();
+        let mut texts: Vec<_> = self.texts().collect();
+        texts.sort_unstable_by_key(|text| (text.length(), text.slot));
         let mut sum = 0;
-        let within = texts.into_iter().take_while(|(length, _)| {
-            sum += length;
+        let within = texts.into_iter().take_while(|text| {
+            sum += text.length();
             !self.job.is_over_limit(sum)
         });
-        within
-            .map(|(_, slot)| slot)
-            .filter(|slot| self.spilled(*slot).is_some())
-            .collect()
+        let spilled = within.filter(|text| text.spilled().is_some());
+        spilled.map(|text| text.slot).collect()
     }
 
-    /// Returns `true` if all texts of `slots` are in memory.
-    pub(super) fn is_in_memory(&self, slots: &[usize]) -> bool {
-        let is_in_memory = |text: &ArrivingText| matches!(text.content, Content::Memory(_));
-        slots
-            .iter()
-            .all(|slot| self.text(*slot).is_some_and(is_in_memory))
-    }
-
-    /// The bytes to store for the texts of `slots`: a single source if all of them are in memory.
-    /// If there is a manifest, each text is followed by a line feed, and it comes last. `None` if
-    /// one of the texts is lost.
-    pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
-        let mut sources = Vec::new();
-        let append = |sources: &mut Vec<Source>, bytes: &[u8]| match sources.last_mut() {
-            Some(Source::Bytes(all)) => all.extend_from_slice(bytes),
-            _ => sources.push(Source::Bytes(bytes.to_vec())),
+    /// The pieces to store for the texts of `slots`: a single one if all of them are in memory. If
+    /// there is a manifest, each text is followed by a line feed, and it comes last. `None` if one of
+    /// the texts is lost.
+    pub(super) fn pieces(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        let mut append = |piece: Piece| match (pieces.last_mut(), piece) {
+            (Some(Piece::Memory(all)), Piece::Memory(more)) => all.extend(more),
+            (_, piece) => pieces.push(piece),
         };
-        for slot in slots {
-            let text = self.text(*slot)?;
-            match &text.content {
-                Content::Memory(held) => append(&mut sources, held),
-                Content::Spilled(_) => sources.push(Source::Spilled(text.spilled()?)),
-                Content::Lost => return None,
-            }
+        for text in self.texts().filter(|text| slots.contains(&text.slot)) {
+            append(text.content.clone()?);
             if manifest.is_some() {
-                append(&mut sources, b"\n");
+                append(Piece::Memory(b"\n".to_vec()));
             }
         }
         if let Some(manifest) = manifest {
-            append(&mut sources, manifest.as_bytes());
+            append(Piece::Memory(manifest.into()));
         }
-        Some(sources)
+        Some(pieces)
     }
 }
 
 /// The end: texts are taken back or replaced, and the rest is shown.
-impl Held {
+impl Held<'_> {
     /// Takes a spilled text back into memory; without its bytes it is lost.
     pub(super) fn take_back(&mut self, slot: usize, bytes: Option<Vec<u8>>) {
         if let Slot::Text(text) = &mut self.slots[slot] {
-            text.content = bytes.map_or(Content::Lost, Content::Memory);
+            text.content = bytes.map(Piece::Memory);
         }
     }
 
@@ -349,5 +334,94 @@ impl Held {
             Slot::Replaced => None,
         };
         self.slots.into_iter().filter_map(shown).collect()
+    }
+}
+
+/// The part of a text that has arrived so far: its known properties, and the place of its bytes.
+#[derive(Debug)]
+pub(super) struct ArrivingText {
+    /// Its place among the parts of the result.
+    pub(super) slot: usize,
+    /// The JSON document whose text this is.
+    pub(super) json: Option<Value>,
+    /// `true` if it arrives in chunks, rather than as one part.
+    comes_in_chunks: bool,
+    /// `true` if it joins several texts, and so can't stay as it is.
+    is_joined: bool,
+    /// Its beginning, end and whatever else a preview may show.
+    pub(super) sketch: Sketch,
+    /// `None` if it is lost, because the store failed.
+    pub(super) content: Option<Piece>,
+    /// Number of original bytes. Differs from the number shown if they are not UTF-8.
+    pub(super) bytes: u64,
+    decoder: Decoder,
+}
+
+/// Content, or a piece of it.
+#[derive(Clone, Debug)]
+pub(super) enum Piece {
+    Memory(Vec<u8>),
+    /// A range of the spilled bytes.
+    Spilled(Range<u64>),
+}
+
+impl ArrivingText {
+    /// Takes the next bytes into account. The caller puts them where the others are.
+    fn see(&mut self, bytes: &[u8]) {
+        let sketch = &mut self.sketch;
+        self.decoder.feed(bytes, &mut |text| sketch.push(text));
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// Ends the text.
+    fn end(&mut self) {
+        let sketch = &mut self.sketch;
+        self.decoder.end(&mut |text| sketch.push(text));
+        sketch.end();
+    }
+
+    /// Length of its text in bytes, including replacement characters.
+    pub(super) fn length(&self) -> u64 {
+        self.sketch.bytes()
+    }
+
+    pub(super) fn is_utf8(&self) -> bool {
+        self.decoder.is_utf8()
+    }
+
+    /// Returns `true` if it can't stay as it is, however short the other texts are.
+    pub(super) fn must_be_stored(&self) -> bool {
+        !self.is_utf8() || self.json.is_some() || self.is_joined
+    }
+
+    /// Its text, if its bytes are in memory.
+    pub(super) fn shown(&self) -> Option<Cow<'_, str>> {
+        match self.content.as_ref()? {
+            Piece::Memory(bytes) => Some(text_of(bytes)),
+            Piece::Spilled(_) => None,
+        }
+    }
+
+    /// Its range within the spilled bytes, if it was spilled.
+    pub(super) fn spilled(&self) -> Option<Range<u64>> {
+        match self.content.as_ref()? {
+            Piece::Spilled(range) => Some(range.clone()),
+            Piece::Memory(_) => None,
+        }
+    }
+
+    /// The part that it arrived as.
+    fn into_part(self) -> Part {
+        let shown = self.shown().unwrap_or_default().into_owned();
+        self.json.map_or(Part::Text(shown), Part::Json)
+    }
+}
+
+/// Number of content bytes that a limit on text applies to.
+pub(super) fn text_bytes(part: &Part) -> u64 {
+    match part {
+        Part::Text(text) => text.len() as u64,
+        Part::Json(value) => value.to_string().len() as u64,
+        Part::Media { .. } | Part::Link { .. } | Part::Opaque(_) => 0,
     }
 }

@@ -11,7 +11,6 @@ mod job;
 mod plan;
 mod run;
 mod spill;
-mod text;
 mod truncated;
 
 use job::Job;
@@ -29,10 +28,12 @@ pub(crate) async fn truncate(
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
     let Some(job) = Job::new(session, call) else {
-        return Ok(Truncated::unchanged(output).await);
+        let is_error = output.is_error;
+        let (parts, interrupted) = output.into_parts().await;
+        return Ok(Truncated::new(parts, is_error, interrupted, None));
     };
     match &job.policy.hooks.trunc_handler {
-        Some(handler) => handled::truncate(&job, &**handler, output).await,
+        Some(handler) => handled::truncate(job, &**handler, output).await,
         None => run::truncate_by_limit(job, output, None).await,
     }
 }

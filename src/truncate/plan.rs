@@ -1,18 +1,15 @@
 //! Decides which texts of a result are cut, and what is shown of each. Does no I/O.
 
-use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use crate::backend::layout::Phase;
-
 use super::file_read::reads_a_file;
-use super::held::Held;
+use super::held::{ArrivingText, Held};
 use super::job::Job;
-use super::text::ArrivingText;
 use crate::backend::Location;
-use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
+use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Target};
+use crate::backend::layout::Phase;
 use crate::hint::{Draft, Kind};
 use crate::report::Change;
 
@@ -24,8 +21,6 @@ const MAX_CUTS: usize = 32;
 pub(super) struct Cut {
     /// Their slots, in order. The hint takes the first; the others leave the result.
     pub(super) slots: Vec<usize>,
-    /// Number of this text among the result's stored texts, counted from 1.
-    pub(super) number: usize,
     /// For several texts, a line with their lengths, which is stored after them. A line feed is
     /// stored after each text.
     pub(super) manifest: Option<String>,
@@ -36,57 +31,54 @@ pub(super) struct Cut {
     pub(super) problem: Option<String>,
 }
 
-/// The texts of a result that are cut.
-pub(super) struct Plan {
-    /// In order.
-    pub(super) cuts: Vec<Cut>,
-    /// Slots of texts that are left whole, but have left memory.
-    pub(super) missing: Vec<usize>,
-}
-
-/// Plans the cuts of `held`. `broken` is the slot of the text in which the output broke off, if it
-/// did.
-pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Plan {
-    let (lost, texts): (Vec<_>, Vec<_>) = held.texts().partition(|text| text.is_lost());
+/// Plans the cuts of `held`, in order. `broken` is the slot of the text in which the output broke off, if
+/// it did. If the result `stays`, only lost texts are cut, each to a preview.
+pub(super) fn plan(
+    job: Job<'_>,
+    id: &Id,
+    held: &Held<'_>,
+    broken: Option<usize>,
+    stays: bool,
+) -> Vec<Cut> {
+    let (lost, texts): (Vec<_>, Vec<_>) = held.texts().partition(|text| text.content.is_none());
     let planner = ResultPlanner::new(job, id, held, broken);
     let mut cuts = planner.cut_each(&lost);
-    cuts.extend(planner.cut_texts(&texts, &cuts));
-    // Names follow the order of the parts: `<id>`, `<id>-2`, …
-    cuts.sort_by_key(|cut| cut.slots.first().copied());
-    for (cut, number) in cuts.iter_mut().zip(1..) {
-        cut.number = number;
+    if !stays {
+        cuts.extend(planner.cut_texts(&texts, &cuts));
     }
-    let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
-    let whole = texts.iter().filter(|text| !cut.contains(&text.slot));
-    let missing = whole.filter(|whole| whole.spilled().is_some());
-    let missing = missing.map(|missing| missing.slot).collect();
-    Plan { cuts, missing }
+    cuts.sort_by_key(|cut| cut.slots.first().copied());
+    cuts
 }
 
-/// The lost texts of `held`, each cut to a preview regardless of the others.
-pub(super) fn plan_lost(job: &Job, id: &Id, held: &Held) -> Vec<Cut> {
-    let lost: Vec<_> = held.texts().filter(|text| text.is_lost()).collect();
-    ResultPlanner::new(job, id, held, None).cut_each(&lost)
+/// Slots of texts that `cuts` leave whole, but that have left memory.
+pub(super) fn missing(held: &Held<'_>, cuts: &[Cut]) -> Vec<usize> {
+    let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
+    let spilled = held.texts().filter(|text| text.spilled().is_some());
+    let slots = spilled.map(|text| text.slot);
+    slots.filter(|slot| !cut.contains(slot)).collect()
 }
 
 /// Decides about one result.
 struct ResultPlanner<'a> {
-    job: &'a Job,
-    id: &'a Id,
-    held: &'a Held,
+    job: Job<'a>,
     broken: Option<usize>,
     /// The longest location that a text may get.
-    location: OnceCell<Option<Location>>,
+    location: Option<Location>,
 }
 
 impl<'a> ResultPlanner<'a> {
-    fn new(job: &'a Job, id: &'a Id, held: &'a Held, broken: Option<usize>) -> Self {
+    fn new(job: Job<'a>, id: &Id, held: &Held<'_>, broken: Option<usize>) -> Self {
+        // The number after the name is not known yet; six digits are as long as it can get.
+        let number = if held.has_several_slots() { 999_999 } else { 1 };
+        let name = id.name_of(DIGEST_EXAMPLE).part(number);
+        let roots = &job.session.roots;
+        let target = Target::new(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
+        let keys = target.keys(job.backend.now()).into_iter();
+        let locations = keys.map(|key| job.backend.locate(&key));
         Self {
             job,
-            id,
-            held,
             broken,
-            location: OnceCell::new(),
+            location: locations.max_by_key(|location| location.as_str().len()),
         }
     }
 
@@ -100,7 +92,7 @@ impl<'a> ResultPlanner<'a> {
     /// split into `shares`.
     fn share(&self, cut: &[&ArrivingText], shares: usize) -> usize {
         let length = cut.iter().map(|text| text.length()).sum();
-        self.job.policy.preview_length.bytes_for(length) / shares.max(1)
+        self.job.preview_length.bytes_for(length) / shares.max(1)
     }
 
     fn cut_texts(&self, texts: &[&ArrivingText], lost: &[Cut]) -> Vec<Cut> {
@@ -211,12 +203,10 @@ impl<'a> ResultPlanner<'a> {
             .is_over_limit(cuts.map(|cut| cut.bytes).chain(others).sum())
     }
 
-    /// Cuts the text to a preview, if that gains anything. Text that can't be shown as it is must
-    /// be stored anyway.
+    /// Cuts the text to a preview, if that gains anything.
     fn cut(&self, text: &ArrivingText, share: usize) -> Option<Cut> {
         let cut = self.cut_to(text, share);
-        let is_gain = !text.is_utf8() || self.is_gain(&cut, &[text]);
-        is_gain.then_some(cut)
+        Self::is_worth_it(&cut, &[text]).then_some(cut)
     }
 
     fn cut_to(&self, text: &ArrivingText, share: usize) -> Cut {
@@ -254,7 +244,7 @@ impl<'a> ResultPlanner<'a> {
         let bytes = manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>();
         let (lines, preview) = (sketch.lines() + 1, sketch.show(share));
         let cut = self.new_cut(texts, Some(manifest), bytes, lines, preview);
-        (cut.draft.hint.flags.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
+        Self::is_worth_it(&cut, texts).then_some(cut)
     }
 
     /// Cuts `texts` to `preview`; `bytes` and `lines` are those of the stored content.
@@ -275,10 +265,9 @@ impl<'a> ResultPlanner<'a> {
             draft.hint.flags.not_utf8 |= !text.is_utf8();
             draft.hint.flags.interrupted |= self.broken == Some(text.slot);
         }
-        let hint = session.hint(draft.clone(), self.location());
+        let hint = session.hint(draft.clone(), self.location.clone());
         Cut {
             slots: texts.iter().map(|text| text.slot).collect(),
-            number: 1,
             manifest,
             bytes: hint.len() as u64,
             draft,
@@ -286,34 +275,13 @@ impl<'a> ResultPlanner<'a> {
         }
     }
 
-    /// Returns `true` if the hint is a gain, wherever it ends up.
-    fn is_gain(&self, cut: &Cut, texts: &[&ArrivingText]) -> bool {
+    /// Returns `true` if the hint is a gain, wherever it ends up. Text that can't be shown as it is must be
+    /// stored anyway.
+    fn is_worth_it(cut: &Cut, texts: &[&ArrivingText]) -> bool {
         let bytes = Change {
             before: texts.iter().map(|text| text.length()).sum(),
             after: cut.bytes,
         };
-        bytes.gains_uncounted()
-    }
-
-    fn location(&self) -> Option<Location> {
-        let longest = self.location.get_or_init(|| {
-            let Job {
-                session, backend, ..
-            } = self.job;
-            let name = self.id.name();
-            let name = name.unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned()));
-            // The number after the name is not known yet; six digits are as long as it can get.
-            let number = if self.held.has_several_slots() {
-                999_999
-            } else {
-                1
-            };
-            let (roots, name) = (&session.roots, name.part(number));
-            let target = Target::with_digest(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
-            let keys = target.keys(backend.now()).into_iter();
-            let locations = keys.map(|key| backend.locate(&key));
-            locations.max_by_key(|location| location.as_str().len())
-        });
-        longest.clone()
+        cut.draft.hint.flags.not_utf8 || bytes.gains_uncounted()
     }
 }

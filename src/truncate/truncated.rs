@@ -3,9 +3,8 @@
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use super::job::report;
 use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, texts_of};
-use crate::report::Report;
+use crate::report::{Decision, Phase, Report};
 
 /// The result as the model should see it, and a report.
 #[derive(Debug)]
@@ -22,15 +21,23 @@ pub struct Truncated {
 }
 
 impl Truncated {
-    /// The unchanged result of a tool whose results are never truncated.
-    pub(super) async fn unchanged(output: ToolOutput) -> Self {
-        let is_error = output.is_error;
-        let (parts, interrupted) = output.into_parts().await;
+    /// The parts to show; without a decision, those of a tool whose results are never truncated.
+    pub(super) fn new(
+        parts: Vec<Part>,
+        is_error: bool,
+        interrupted: Option<ToolError>,
+        decision: Option<Decision>,
+    ) -> Self {
+        let report = Report {
+            phase: Phase::Truncate,
+            decisions: decision.into_iter().collect(),
+            ..Report::default()
+        };
         Self {
             parts,
             is_error,
             interrupted,
-            report: report(None),
+            report,
         }
     }
 

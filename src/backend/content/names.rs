@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::backend::Key;
-use crate::backend::key::{digest, is_safe_segment};
+use crate::backend::key::is_safe_segment;
 use crate::backend::layout::{MAX_ID, is_reserved};
 
 /// Maximum length of the endings added to a name: `-9999`, `-args`, `.jpeg`.
@@ -82,10 +82,10 @@ impl Id {
         is_safe.then(|| Name::new(self.text.clone(), false))
     }
 
-    /// The name of `content`: a digest of it if the id is not a safe name.
-    pub(crate) fn name_of(&self, content: &[u8]) -> Name {
+    /// The name of content with this `digest`, which it is if the id is not a safe name.
+    pub(crate) fn name_of(&self, digest: &str) -> Name {
         self.name()
-            .unwrap_or_else(|| Name::of_digest(digest(content)))
+            .unwrap_or_else(|| Name::of_digest(digest.to_owned()))
     }
 }
 
@@ -203,9 +203,10 @@ pub(crate) fn media_type(key: &Key) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::key::digest;
 
     fn id_name(id: &str) -> Name {
-        Id::of_call(id).name_of(b"")
+        Id::of_call(id).name_of(&digest(b""))
     }
 
     #[test]
@@ -214,7 +215,7 @@ mod tests {
         let ids = "|../../../etc/cron.d/x|a\0b|.|..|呼叫|a/b|C:\\x|con|trunc|Meta";
         for id in ids.split('|').chain([long.as_str()]) {
             assert_eq!(
-                Id::of_call(id).name_of(b"content").file(),
+                Id::of_call(id).name_of(&digest(b"content")).file(),
                 digest(b"content"),
                 "{id:?}"
             );
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn only_long_ids_get_short_names() {
-        let short = |id: &str| Id::short_of_call(id).name_of(b"content").file();
+        let short = |id: &str| Id::short_of_call(id).name_of(&digest(b"content")).file();
         assert_eq!(
             (short("call_12").as_str(), short("toolu_012345").as_str()),
             ("call_12", "toolu_012345")

@@ -16,7 +16,7 @@
 //! ```
 //! use async_openai::types::chat::{ChatCompletionRequestMessage, ChatCompletionRequestUserMessage};
 //! use offcut::backend::Memory;
-//! use offcut::{ToolCall, ToolReduction, Turn};
+//! use offcut::{ToolCall, ToolReduction};
 //! use offcut_async_openai::TypedChat;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,7 +29,7 @@
 //! messages.push(TypedChat::tool_message(&call, shown));
 //!
 //! // And before each call of the model:
-//! reduction.clear_turn(&mut Turn::new(&mut TypedChat::new(&mut messages))).await?;
+//! TypedChat::new(&mut messages).clear(&reduction).await?;
 //! # Ok(()) }
 //! ```
 

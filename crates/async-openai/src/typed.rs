@@ -11,7 +11,7 @@ use async_openai::types::responses::{
     FunctionCallOutput, FunctionCallOutputItemParam, InputItem, Item,
 };
 use offcut::format::{Conversation, Format as _, LoopFormat as _, Piece, WireFormat};
-use offcut::{Part, ToolCall};
+use offcut::{OffloadError, Part, Report, ToolCall, ToolReduction, Turn};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
@@ -38,7 +38,8 @@ pub type TypedChat<'m> = TypedMessages<'m, ChatCompletionRequestMessage>;
 /// Items of the Responses API.
 pub type TypedResponses<'m> = TypedMessages<'m, InputItem>;
 
-/// Typed messages as a conversation, for [`clear_turn`](offcut::ToolReduction::clear_turn).
+/// Typed messages as a conversation, for [`clear`](Self::clear), or for a
+/// [`Turn`] with more that is known about the request.
 ///
 /// They are read as the JSON that async-openai sends, so they count and are cleared as in a loop over
 /// [`OpenAiChat`](offcut::format::OpenAiChat) or [`Responses`](offcut::format::Responses). Only messages that
@@ -57,6 +58,15 @@ impl<'m, M: TypedMessage> TypedMessages<'m, M> {
             json: messages.iter().map(json).collect(),
             typed: messages,
         }
+    }
+
+    /// Runs the pass before a model call over them, as [`ToolReduction::clear`] does over JSON.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`ToolReduction::clear`].
+    pub async fn clear(mut self, reduction: &ToolReduction) -> Result<Report, OffloadError> {
+        reduction.clear_turn(&mut Turn::new(&mut self)).await
     }
 
     fn change(&mut self, nth: usize, change: impl FnOnce(&mut Value)) {

@@ -6,7 +6,7 @@ use async_openai::types::chat::{ChatCompletionMessageToolCalls, ChatCompletionRe
 use async_openai::types::responses::InputItem;
 use offcut::backend::Memory;
 use offcut::format::{Conversation, LoopFormat, Messages, OpenAiChat, Piece, Responses};
-use offcut::{Part, TokenCounter, ToolCall, ToolReduction, Turn};
+use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
 use offcut_async_openai::{TypedChat, TypedMessage, TypedMessages, TypedResponses};
 use serde_json::{Value, json};
 
@@ -231,14 +231,14 @@ async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
         let shown = chat_two.truncate(&call, output.as_str()).await.unwrap();
         json_chat.push(OpenAiChat.tool_message(&call, shown.into(), false));
 
-        cleared += typed_one
-            .clear_turn(&mut Turn::new(&mut TypedResponses::new(&mut typed_items)))
+        cleared += TypedResponses::new(&mut typed_items)
+            .clear(&typed_one)
             .await
             .unwrap()
             .cleared_tool_uses();
         json_one.clear(Responses, &mut json_items).await.unwrap();
-        chat_one
-            .clear_turn(&mut Turn::new(&mut TypedChat::new(&mut typed_chat)))
+        TypedChat::new(&mut typed_chat)
+            .clear(&chat_one)
             .await
             .unwrap();
         chat_two.clear(OpenAiChat, &mut json_chat).await.unwrap();

@@ -124,8 +124,11 @@ const STATUS: [&str; 6] = ["status", "code", "exit", "exited", "rc", "returned"]
 /// alone. Names that vary leave too many of these to tell anything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
-    /// Number of lines of each of both kinds, for the first [`MAX_TEMPLATES`] of either.
-    counts: [HashMap<u64, u64>; 2],
+    /// Number of lines of each of both kinds, for the first [`MAX_TEMPLATES`] of either. In one map, since a result may
+    /// have thousands of texts: the lowest bit tells the kind.
+    counts: HashMap<u64, u64>,
+    /// Number of templates of each kind.
+    known: [usize; 2],
     lines: u64,
     /// The first [`ODD`] lines of each, with the templates of both kinds.
     few: Vec<([u64; 2], OwnedUnit)>,
@@ -141,10 +144,10 @@ impl Templates {
         }
         for line in lines {
             self.lines += 1;
-            let templates = [template(line), template_of_letters(line)];
+            let templates = [template(line) & !1, template_of_letters(line) | 1];
             let mut is_few = false;
-            for (counts, template) in self.counts.iter_mut().zip(templates) {
-                if let Some(count) = count_of(counts, template) {
+            for template in templates {
+                if let Some(count) = self.count_of(template) {
                     *count += 1;
                     is_few |= *count <= ODD;
                 }
@@ -161,20 +164,31 @@ impl Templates {
         for (templates, unit) in &other.few {
             // In the order of the text, which tells those that are counted.
             let mut is_few = false;
-            for (counts, template) in self.counts.iter_mut().zip(*templates) {
-                is_few |= count_of(counts, template).is_some_and(|count| *count < ODD);
+            for template in *templates {
+                is_few |= self.count_of(template).is_some_and(|count| *count < ODD);
             }
             if is_few {
                 let moved = unit.unit().moved(lines);
                 self.few.push((*templates, moved.into()));
             }
         }
-        for (counts, others) in self.counts.iter_mut().zip(&other.counts) {
-            for (template, count) in others {
-                if let Some(all) = counts.get_mut(template) {
-                    *all += count;
-                }
+        for (template, count) in &other.counts {
+            if let Some(all) = self.counts.get_mut(template) {
+                *all += count;
             }
+        }
+    }
+
+    /// The number of lines of a template, if it is one of those that are counted.
+    fn count_of(&mut self, template: u64) -> Option<&mut u64> {
+        let known = &mut self.known[usize::from(template & 1 == 1)];
+        match self.counts.entry(template) {
+            Entry::Vacant(_) if *known >= MAX_TEMPLATES => None,
+            Entry::Vacant(new) => {
+                *known += 1;
+                Some(new.insert(0))
+            }
+            Entry::Occupied(known) => Some(known.into_mut()),
         }
     }
 
@@ -184,9 +198,10 @@ impl Templates {
     }
 
     /// The number of lines up to which a template of a kind is odd, in a text that is repetitive.
-    fn most_odd(&self, kind: usize) -> Option<u64> {
+    fn most_odd(&self, kind: u64) -> Option<u64> {
         let are_most = |many: u64| {
-            let common = self.counts[kind].values().filter(|count| **count >= many);
+            let of_kind = self.counts.iter().filter(|(one, _)| *one & 1 == kind);
+            let common = of_kind.map(|(_, count)| *count).filter(|all| *all >= many);
             (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
         };
         let rare = Some(self.lines / RARE).filter(|rare| are_most(rare + 1));
@@ -198,24 +213,15 @@ impl Templates {
     pub(crate) fn odd(&self) -> impl Iterator<Item = (Unit<'_>, u64)> {
         let most = [0, 1].map(|kind| self.most_odd(kind).unwrap_or(0));
         self.few.iter().filter_map(move |(templates, unit)| {
-            let counts = self.counts.iter().zip(templates).zip(most);
-            let odd = counts.filter_map(|((counts, template), most)| {
-                counts.get(template).filter(|count| **count <= most)
+            let counts = templates.iter().zip(most);
+            let odd = counts.filter_map(|(template, most)| {
+                self.counts.get(template).filter(|count| **count <= most)
             });
             let (count, unit) = (*odd.min()?, unit.unit());
             let line = unit.text.trim();
             let is_odd = line.len() >= MIN_ODD || !line.ends_with(':');
             is_odd.then_some((unit, count))
         })
-    }
-}
-
-/// The number of lines of a template, if it is one of those that are counted.
-fn count_of(counts: &mut HashMap<u64, u64>, template: u64) -> Option<&mut u64> {
-    let is_full = counts.len() >= MAX_TEMPLATES;
-    match counts.entry(template) {
-        Entry::Vacant(_) if is_full => None,
-        entry => Some(entry.or_insert(0)),
     }
 }
 

@@ -158,8 +158,7 @@ impl Cutter {
 
     /// Cuts off the units that are complete.
     fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
-        let mut open = std::mem::take(&mut self.open);
-        open.push_str(more);
+        let open = std::mem::take(&mut self.open) + more;
         let mut rest = &open[..];
         while rest.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
             let (piece, after) = rest.split_at(piece_length(rest));
@@ -170,8 +169,7 @@ impl Cutter {
             self.unit(rest, true, see);
             rest = "";
         }
-        open.drain(..open.len() - rest.len());
-        self.open = open;
+        self.open = rest.to_owned();
     }
 
     fn unit(&mut self, text: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {

@@ -40,7 +40,7 @@ macro_rules! sentences {
     };
 }
 
-/// What a row declares.
+/// The declaration of a row.
 pub(super) struct Row {
     name: &'static str,
     required: &'static [&'static str],

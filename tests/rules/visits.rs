@@ -87,7 +87,7 @@ async fn l8_a_pass_visits_each_message_at_most_four_times() {
     let originals = messages.clone();
     let (report, visits, _) = pass(&reduction, &mut messages, None).await;
     assert_eq!(report.cleared_tool_uses(), 50);
-    // What does it cost, what may go, and what has taken its place?
+    // It is counted, read, and compared with what has taken its place.
     assert_eq!(visits, 3 * messages.len());
     // Is anything to be replaced again, what does it cost, and what may go?
     let (report, visits, _) = pass(&reduction, &mut messages, None).await;

@@ -1,4 +1,4 @@
-//! What all stores that are reached over a network have in common: their options, and buckets.
+//! Options and buckets, which all stores over a network have.
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -68,7 +68,7 @@ fn wrapped<C>(
             .flat_map(|one| wrapped(one, depth - 1, read))
             .collect();
     }
-    // What is in a field, and the answer that may be beside it.
+    // The content of a field, and the answer that may be beside it.
     let beside = |outside: &Value, inside: &Value, is_logged: bool| {
         let mut requests = wrapped(inside, depth - 1, read);
         if let Some(request) = requests.last_mut() {

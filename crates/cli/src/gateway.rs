@@ -25,8 +25,10 @@ macro_rules! rows {
     };
 }
 
+mod answer;
 mod body;
 mod breaker;
+mod calls;
 mod credentials;
 mod encoding;
 mod error;

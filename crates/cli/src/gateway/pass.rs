@@ -341,15 +341,6 @@ impl Service {
         Duration::from_secs(self.settings.answer_seconds)
     }
 
-    /// Counts the bytes of a request that was changed.
-    pub(crate) fn count_bytes(&self, look: &Look) {
-        if look.sent.is_some() {
-            for (when, bytes) in look.sizes() {
-                self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
-            }
-        }
-    }
-
     fn count_miss(&self, upstream: &str, miss: &PromptMiss) {
         let labels = [("upstream", upstream), ("reason", miss.why.row()[0])];
         self.metrics.add(Metric::CacheMisses, &labels, 1);

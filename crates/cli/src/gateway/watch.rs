@@ -4,6 +4,8 @@
 mod look;
 mod miss;
 mod prompt;
+mod record;
+mod size;
 mod state;
 mod totals;
 
@@ -14,9 +16,9 @@ pub(crate) use miss::{MissSums, PromptMiss, RecentPrompts, Why};
 pub(crate) use prompt::Prompt;
 
 use crate::lock::locked;
-pub use state::RequestRecord;
+pub use record::RequestRecord;
+pub use size::Size;
 pub(crate) use state::{AwaitedBill, State};
-pub use totals::Size;
 
 /// Is told the figures of each request.
 type Listener = Box<dyn Fn(&RequestRecord) + Send + Sync>;

@@ -23,9 +23,9 @@ pub(super) const READER: &str = "headroom_retrieve";
 const HELD: usize = 16_384;
 
 /// A tenant of the plug.
-pub(super) struct PlugTenant {
-    pub(super) name: String,
-    pub(super) credential: Secret,
+pub(crate) struct PlugTenant {
+    pub(crate) name: String,
+    pub(crate) credential: Secret,
     /// Has a session for each day, which stores and reads this tenant's results, and no other's.
     pub(super) session: ToolReduction,
     /// Tokens that were saved by a result, by its hash.

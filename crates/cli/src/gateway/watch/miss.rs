@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::prompt::{PartHash, PartKind, Prompt, PromptPart};
-use super::totals::Size;
+use super::size::Size;
 use crate::units::BYTES_PER_TOKEN;
 use crate::usage::ProviderUsage;
 

@@ -10,7 +10,7 @@ use offcut::json::{Kind, Node, View};
 use regex::Regex;
 use serde_json::Value;
 
-use super::totals::Size;
+use super::size::Size;
 
 const MARK: &str = "cache_control";
 /// Fields with the model's instructions.

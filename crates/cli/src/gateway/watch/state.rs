@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::look::{Change, Look};
 use super::miss::{ExpectedCache, MissSums, PromptMiss, RecentPrompts};
 use super::prompt::Prompt;
-use super::totals::{Size, Totals};
+use super::record::RequestRecord;
+use super::size::Size;
+use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::whose::Whose;
 use crate::usage::ProviderUsage;
@@ -21,38 +23,6 @@ const CHANGES: usize = 100;
 
 /// Number of senders that are told apart.
 const SENDERS: usize = 200;
-
-/// The figures of a request that went on to its provider, or of a call of the plug. No content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RequestRecord {
-    /// The upstream's name, or `plug` and the name of the tenant.
-    pub upstream: String,
-    /// The name of the conversation, which tells nothing of its content; `None` if the request has
-    /// none.
-    pub conversation: Option<String>,
-    /// The model that was asked, and the program that asked, by its `user-agent`; `unknown` if the request does not
-    /// say.
-    pub model: String,
-    pub client: String,
-    /// The outcome: `reduced`, `recovered`, `unchanged`, or the reason for which the request passed open.
-    pub outcome: &'static str,
-    /// Number of results that were replaced for the first time.
-    pub replaced: u64,
-    /// The request's body as it came; nothing if it only tells what was read of stored content, since nobody would have
-    /// sent it otherwise.
-    pub before: Size,
-    /// The body as it went on.
-    pub after: Size,
-    /// The same number, apart for results cut and cleared.
-    pub(super) counts: [u64; 2],
-    /// Number of reads of stored content since the request before.
-    pub(super) reads: u64,
-    /// The reason for what was not replaced.
-    pub(super) reason: Option<PassReason>,
-    /// The reason for which the provider's cache held less of it than of the request before.
-    pub(crate) miss: Option<PromptMiss>,
-}
 
 /// A call whose provider will say what it bills.
 #[derive(Debug)]

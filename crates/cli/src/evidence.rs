@@ -2,16 +2,17 @@
 //! quoted lines that can only come from there.
 
 mod names;
+mod pattern;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use offcut::format::Message;
 use offcut::{Part, ToolCall};
-use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use names::{NamePlaces, names};
+pub(crate) use pattern::pattern;
 
 /// Number of characters to each side of a string that show its context.
 const WINDOW: usize = 40;
@@ -321,15 +322,6 @@ fn without_number(line: &str) -> &str {
         return line;
     }
     rest.strip_prefix(['→', ':', '|', '\t']).unwrap_or(line)
-}
-
-/// Compiles a constant pattern, which every test does too.
-#[allow(
-    clippy::expect_used,
-    reason = "a constant pattern, compiled by every test"
-)]
-pub(crate) fn pattern(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a regular expression")
 }
 
 #[cfg(test)]

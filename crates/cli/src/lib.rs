@@ -39,6 +39,7 @@ mod transcript;
 pub mod trials;
 mod units;
 mod usage;
+mod visible;
 
 use std::process::ExitCode;
 

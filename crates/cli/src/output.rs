@@ -13,6 +13,8 @@ use serde_json::json;
 
 use crate::args::Args;
 use crate::failure::{Failure, OrFail as _};
+pub(crate) use crate::visible::visible;
+use crate::visible::visible_text;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -181,35 +183,6 @@ pub(crate) fn note(text: &str) {
     say(HINT, "note", text);
 }
 
-/// Shows an untrusted name on one line, without control characters.
-pub(crate) fn visible(name: &str) -> String {
-    escaped(name, is_hidden)
-}
-
-/// Makes a text safe for a terminal: line feeds and tabs stay, other control characters are
-/// escaped.
-fn visible_text(text: &str) -> String {
-    escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
-}
-
-fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        match is_escaped(c) {
-            true => shown.extend(c.escape_debug()),
-            false => shown.push(c),
-        }
-    }
-    shown
-}
-
-/// Returns true if a terminal may obey `c` instead of showing it, or if `c` changes the order of
-/// the text.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Writes stored text to stdout. A file or pipe gets it byte for byte, since an added byte would
 /// change the page; a terminal gets it escaped and followed by a line feed.
 pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
@@ -347,15 +320,5 @@ mod tests {
                 .collect();
             assert_eq!(is_json_asked_for(&arguments), expected, "{line}");
         }
-    }
-
-    #[test]
-    fn h3_a_terminal_gets_no_control_characters() {
-        let text = "a\tb\r\n\u{1b}[2J\u{7}\u{9b}31m\u{202e}é字\n";
-        assert_eq!(
-            visible_text(text),
-            "a\tb\\r\n\\u{1b}[2J\\u{7}\\u{9b}31m\\u{202e}é字\n"
-        );
-        assert_eq!(visible("grep\n\u{1b}[31m"), "grep\\n\\u{1b}[31m");
     }
 }

@@ -2,9 +2,11 @@
 //! what the model could still have seen.
 
 mod agent;
+mod call;
 mod card;
 mod figures;
 mod follow;
+mod look;
 #[cfg(test)]
 mod naive_tests;
 mod pages;
@@ -12,7 +14,7 @@ mod pages;
 mod places_tests;
 #[cfg(test)]
 mod planted_tests;
-mod request;
+mod replayed;
 mod requests;
 mod script;
 #[cfg(test)]
@@ -30,7 +32,6 @@ use std::sync::{Arc, Mutex};
 use offcut::Settings;
 use offcut::backend::Backend;
 use offcut::format::Message;
-use offcut::report::Outcome;
 use serde::Serialize;
 
 use crate::evidence::Read;
@@ -41,52 +42,9 @@ use crate::stores;
 use crate::transcript::Source;
 pub(crate) use card::Prices;
 pub(crate) use figures::Figures;
+pub(crate) use replayed::{Change, Miss, NONE, Replay, Replayed};
 use script::{Ruler, Script};
 pub(crate) use words::{LEGEND, money, sentence, tables, wrapped};
-
-/// Name of the row for doing nothing.
-pub(crate) const NONE: &str = "none";
-
-/// One transcript under each policy, doing nothing first.
-#[derive(Debug)]
-pub(crate) struct Replayed {
-    pub(crate) name: String,
-    pub(crate) messages: Vec<Message>,
-    pub(crate) replays: Vec<Replay>,
-}
-
-/// Result of replaying one transcript under one policy.
-#[derive(Debug, Default)]
-pub(crate) struct Replay {
-    pub(crate) figures: Figures,
-    /// Tokens of each model call.
-    pub(crate) contexts: Vec<u64>,
-    pub(crate) changes: Vec<Change>,
-    pub(crate) misses: Vec<Miss>,
-}
-
-/// A message that became shorter.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    /// Index of the model call that follows, from 0.
-    pub(crate) call: usize,
-    pub(crate) message: usize,
-    pub(crate) outcome: Outcome,
-    pub(crate) before: u64,
-    pub(crate) after: u64,
-}
-
-/// Something that a turn used and that was no longer shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Miss {
-    pub(crate) call: usize,
-    pub(crate) text: String,
-    pub(crate) is_quote: bool,
-    /// The newest result that held it.
-    pub(crate) result: usize,
-    /// True if a hint leads to it.
-    pub(crate) is_reachable: bool,
-}
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]

@@ -1,13 +1,13 @@
 //! Examines an installation: reads the agent's settings and sends a result of its own through them.
 
 mod codex;
+mod finding;
 mod probe;
 mod servers;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agents::install::{
@@ -17,64 +17,7 @@ use crate::agents::{Agent, AgentFacts, log};
 use crate::failure::Failure;
 use probe::Probe;
 
-/// A finding about an installation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Its weight.
-    pub level: Level,
-    /// A sentence.
-    pub text: String,
-    /// Advice, if there is something to do.
-    pub advice: Option<String>,
-}
-
-/// The weight of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Something works.
-    Works,
-    /// Something may be worth a look.
-    Note,
-    /// Something does not work.
-    Problem,
-}
-
-impl Level {
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Works => "works",
-            Self::Note => "note",
-            Self::Problem => "problem",
-        }
-    }
-}
-
-impl Finding {
-    fn works(text: impl Into<String>) -> Self {
-        Self {
-            level: Level::Works,
-            text: text.into(),
-            advice: None,
-        }
-    }
-
-    fn note(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            level: Level::Note,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
-    }
-
-    fn problem(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            level: Level::Problem,
-            ..Self::note(text, advice)
-        }
-    }
-}
+pub use finding::{Finding, Level};
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.
 pub fn examine(installation: &Installation) -> Vec<Finding> {

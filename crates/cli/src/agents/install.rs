@@ -1,12 +1,12 @@
 //! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again.
 
 mod content;
+mod error;
 mod file;
+mod installation;
 mod jsonc;
 mod record;
 
-use std::error::Error;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
@@ -15,61 +15,18 @@ use serde_json::Value;
 
 use crate::agents::Agent;
 use crate::agents::layout::Home;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use content::Content;
 pub(crate) use content::{commands_in, words};
+use error::because;
+pub(crate) use error::refused;
 pub(crate) use file::AgentFile;
 use file::MARK;
 use jsonc::Addition;
 use record::{Record, StoredRecord};
 pub(crate) use record::{read_json, write_json};
 
-/// The place of an agent's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// The user's own settings, for all projects.
-    User,
-    /// The user's own settings for the project in this folder, which are not shared with others.
-    Project(PathBuf),
-}
-
-impl Scope {
-    /// The file of `agent` in this scope: `of_user`, or `of_project` in the project's folder.
-    pub(crate) fn place(
-        &self,
-        agent: Agent,
-        of_user: Option<PathBuf>,
-        of_project: &str,
-    ) -> Result<PathBuf, Failure> {
-        match self {
-            Self::User => of_user.ok_or_else(|| {
-                let problem = "there is no home directory; set HOME";
-                refused(Path::new(agent.facts().name), problem)
-            }),
-            Self::Project(folder) => {
-                let problem = "it can't be opened; name the folder of a project";
-                let opened = folder.canonicalize().map_err(because(folder, problem));
-                opened.map(|folder| folder.join(of_project))
-            }
-        }
-    }
-}
-
-/// An installation: an agent, the place of its settings, and what they are to name.
-#[derive(Debug, Clone)]
-pub struct Installation {
-    /// The agent.
-    pub agent: Agent,
-    /// The place of its settings.
-    pub scope: Scope,
-    /// The user's folder.
-    pub home: Home,
-    /// The directory that the agent gets the right to read: the store of the user's settings if it is one, else that of
-    /// the user's folder.
-    pub store: PathBuf,
-    /// The program `offcut`, which the settings name.
-    pub program: PathBuf,
-}
+pub use installation::{Installation, Scope};
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,16 +55,6 @@ pub enum Outcome {
     Restored,
     /// The file was changed by others since: only the added values were removed.
     Removed,
-}
-
-/// The failure of a change, which has left the file at `path` as it was.
-pub(crate) fn refused(path: &Path, problem: impl fmt::Display) -> Failure {
-    Failure::new(format!("{}: {problem}", path.display())).hint("nothing was changed")
-}
-
-/// The same, because of an error.
-pub(crate) fn because<E: Error>(path: &Path, problem: &str) -> impl Fn(E) -> Failure {
-    move |error| refused(path, format_args!("{problem}: {}", chain(&error)))
 }
 
 impl Installation {

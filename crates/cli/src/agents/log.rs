@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{output, units};
+use crate::{units, visible};
 
 /// Maximum length of a log in bytes. A longer one is moved to `<name>.old`, which it replaces.
 const MAX_LENGTH: u64 = 256 * 1024;
@@ -17,7 +17,7 @@ const MAX_LINE: usize = 1_024;
 ///
 /// The file can't be written.
 pub(crate) fn append(path: &Path, line: &str) -> io::Result<()> {
-    let line: String = output::visible(line).chars().take(MAX_LINE).collect();
+    let line: String = visible::visible(line).chars().take(MAX_LINE).collect();
     append_lines(path, &format!("{} {line}\n", units::now()), MAX_LENGTH)
 }
 

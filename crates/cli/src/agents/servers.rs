@@ -3,9 +3,9 @@
 
 mod edit;
 mod json_file;
+mod server;
 mod toml_file;
 
-use std::ops::Range;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use crate::agents::install::{
 use crate::failure::Failure;
 use crate::units;
 use edit::{Wrapped, undone, wrapped};
+use server::{Server, ServerCommand};
 
 /// The MCP servers in one file of an agent's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -239,50 +240,5 @@ impl ServersFile {
             servers: servers.to_vec(),
         });
         write_json(&self.record, record.as_ref())
-    }
-}
-
-/// A server as a file has it.
-#[derive(Debug, Clone)]
-struct Server {
-    /// Names of the objects that lead to it, and its own.
-    path: Vec<String>,
-    /// `None` for a server with a URL.
-    command: Option<ServerCommand>,
-}
-
-/// The command of a server.
-#[derive(Debug, Clone)]
-struct ServerCommand {
-    /// The program and its arguments. There is at least the program.
-    words: Vec<String>,
-    /// The place of each word.
-    places: Vec<Range<usize>>,
-    args: ArgsPlace,
-}
-
-/// The place of a command's arguments.
-#[derive(Debug, Clone)]
-enum ArgsPlace {
-    /// A list of their own that starts here.
-    List { start: usize },
-    /// They are in the same list as the command.
-    Inside,
-    /// There are none. This begins a list of them after the command.
-    Missing { key: &'static str },
-}
-
-impl ServerCommand {
-    /// The words that run Offcut, if it is in front of the server.
-    fn front(&self) -> Option<&[String]> {
-        let at = match &self.words[..] {
-            [env, home, ..] if env == "env" && home.starts_with("OFFCUT_HOME=") => 2,
-            _ => 0,
-        };
-        let [program, mcp, ..] = self.words.get(at..)? else {
-            return None;
-        };
-        let name = program.rsplit('/').next().unwrap_or_default();
-        (name.starts_with("offcut") && mcp == "mcp").then(|| &self.words[..=at])
     }
 }

@@ -8,11 +8,11 @@ use offcut::backend::Location;
 use offcut::format::{Message, Messages, Plain};
 use offcut::{Report, ToolCall, ToolReduction, Turn};
 
+use super::call::{Reader, Request};
 use super::pages::Pages;
-use super::request::{Reader, Request};
+use super::replayed::{Change, Replay};
 use super::script::Script;
 use super::view::ReplacedText;
-use super::{Change, Replay};
 
 /// Replays `script`; without a reduction, nothing is changed.
 pub(crate) async fn replay(

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use offcut::backend::Location;
 use offcut::report::Outcome;
 
+use super::call::{Reader, Request};
 use super::pages::{Pages, text_of_message};
-use super::request::{Reader, Request};
+use super::replayed::{Change, Replay};
 use super::requests::{Entry, RecordedRequest};
 use super::script::Script;
 use super::view::ReplacedText;
-use super::{Change, Replay};
 
 /// Replays `requests`, of which the transcript has one for each of its model calls.
 pub(super) async fn follow(script: &Script<'_>, requests: &[RecordedRequest]) -> Replay {

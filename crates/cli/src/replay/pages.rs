@@ -6,8 +6,8 @@ use offcut::format::Message;
 use offcut::hint::Hint;
 use serde_json::json;
 
+use super::call::{Gone, Reader, Request};
 use super::figures::Figures;
-use super::request::{Gone, Reader, Request};
 use super::view::{ReplacedText, position};
 use crate::evidence::{Kind, Need, parts, text_of};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::agents::install::{read_text, refused};
 use crate::failure::Failure;
 use crate::units;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::agents::install::{Installation, Scope};
 
 /// Returns true if the program in front of a server starts. The settings of a project are not the

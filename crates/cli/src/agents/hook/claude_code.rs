@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Answer, Event, EventText, Hook, Surroundings};
+use super::answer::Answer;
+use super::event::{Event, EventText, Hook};
+use super::surroundings::Surroundings;
 use crate::agents::journal::Row;
 use crate::failure::Failure;
 

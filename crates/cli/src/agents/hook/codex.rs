@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{Event, EventText};
+use super::event::{Event, EventText};
 
 /// The start of the ids of calls that the model makes from a program of its own.
 const FROM_PROGRAM: &str = "exec-";

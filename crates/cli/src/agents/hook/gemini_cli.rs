@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{Event, EventText, Surroundings};
+use super::event::{Event, EventText};
+use super::surroundings::Surroundings;
 
 /// Our folder in a project's temporary folder.
 const FOLDER: &str = "offcut";

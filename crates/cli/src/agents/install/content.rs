@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::error::refused;
+use super::installation::Installation;
 use super::jsonc::Addition;
-use super::{Installation, refused};
 use crate::agents::Agent;
 use crate::agents::layout::{self, Home};
 use crate::failure::Failure;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use offcut::config::read_file;
 use tempfile::NamedTempFile;
 
-use super::{because, refused};
+use super::error::{because, refused};
 use crate::failure::Failure;
 
 /// A byte order mark.

@@ -6,7 +6,7 @@ use offcut::config::read_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::because;
+use super::error::because;
 use super::file::AgentFile;
 use super::jsonc::Addition;
 use crate::agents::layout;

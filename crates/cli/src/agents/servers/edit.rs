@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ArgsPlace, Server, ServerCommand};
+use super::server::{ArgsPlace, Server, ServerCommand};
 
 /// The change of one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::{ArgsPlace, Server, ServerCommand};
+use super::server::{ArgsPlace, Server, ServerCommand};
 
 /// Reads the servers below `keys`, in one of which `*` stands for any name.
 pub(super) fn read(text: &str, keys: &[&[&str]]) -> Result<Vec<Server>, String> {

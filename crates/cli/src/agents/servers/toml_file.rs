@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{ArgsPlace, Server, ServerCommand};
+use super::server::{ArgsPlace, Server, ServerCommand};
 
 #[derive(Deserialize)]
 struct Settings {

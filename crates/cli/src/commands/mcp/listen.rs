@@ -13,7 +13,8 @@ use rustix::process::Signal;
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{not_started, or_passing, remote, server};
+use super::fallback::{not_started, or_passing};
+use super::{remote, server};
 use crate::commands::serve::{ADDRESS, listener};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child, output, serving};

@@ -16,8 +16,8 @@ use rmcp::model::{
     InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
     ProtocolVersion, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult,
-    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    ReadResourceRequestParams, ReadResourceResponse, ResultType, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -238,7 +238,9 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
                 Some(_) => Err(same_name(&call.name)),
                 None => {
                     let read = offcut_mcp::read_back(&session.read_file_tool(), &call).await;
-                    let result: CallToolResult = from_value(read).map_err(internal)?;
+                    let mut result: CallToolResult = from_value(read).map_err(internal)?;
+                    // rmcp leaves it out for clients of older revisions.
+                    result.result_type = Some(ResultType::COMPLETE);
                     Ok(result.into())
                 }
             };

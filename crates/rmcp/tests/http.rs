@@ -127,12 +127,14 @@ async fn without_sessions_the_user_decides() {
     assert_eq!(read_back(&one, &hint(&once, 0)).await, log(500));
     assert_eq!(read_back(&other, &hint(&again, 0)).await, log(400));
     let path = hint(&once, 0).location.unwrap().to_string();
-    assert_eq!(
-        call(&other, "read_file", json!({"path": path}))
-            .await
-            .is_error,
-        Some(true)
-    );
+    for (client, is_error) in [(&one, false), (&other, true)] {
+        let read = call(client, "read_file", json!({"path": path})).await;
+        assert_eq!(read.is_error, Some(is_error));
+        assert_eq!(
+            serde_json::to_value(&read).unwrap()["resultType"],
+            "complete"
+        );
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use offcut::json::View;
 use tokio::sync::Notify;
 
-use crate::gateway::message::{Message, is_message, key, on_one_line, parse_or_outline};
+use crate::gateway::message::{
+    Message, is_message, key, may_be_dense, on_one_line, parse_or_outline,
+};
 use crate::locked::locked;
 
 /// The stream of messages that belong to no request.
@@ -119,30 +121,30 @@ impl Streams {
     /// Adds a line of the server to the stream that it belongs to, and drops an answer for which nobody waits. Returns
     /// false if it is not a message.
     pub(super) fn pass(&self, line: &[u8]) -> bool {
-        let Some(json) = parse_or_outline(line).filter(is_message) else {
-            return false;
+        // The request that is answered, or that goes on.
+        let (answered, token) = match parse_or_outline(line).filter(is_message) {
+            Some(json) => match Message::read(&json) {
+                Message::Response { id, .. } => (Some(key(id)), None),
+                Message::Notification {
+                    method: "notifications/progress",
+                    params: Some(params),
+                } => (None, params.get("progressToken").map(key)),
+                _ => (None, None),
+            },
+            // A message of too many values to be read, and without an outline.
+            None if may_be_dense(line) && line.trim_ascii().starts_with(b"{") => (None, None),
+            None => return false,
         };
         let mut state = locked(&self.state);
-        let (stream, is_answer) = match Message::read(&json) {
-            Message::Response { id, .. } => {
-                let key = key(id);
-                (state.waiting(|one| one.id.1 == key), true)
-            }
-            Message::Notification {
-                method: "notifications/progress",
-                params: Some(params),
-            } => {
-                let token = params.get("progressToken").map(key);
-                let waiting = state.waiting(|one| token.is_some() && one.token == token);
-                (waiting.or_else(|| Some(state.any())), false)
-            }
-            _ => (Some(state.any()), false),
-        };
-        if let Some(stream) = stream {
-            state.put(stream, line);
-            if is_answer {
+        if let Some(key) = answered {
+            if let Some(stream) = state.waiting(|one| one.id.1 == key) {
+                state.put(stream, line);
                 state.end(stream);
             }
+        } else {
+            let waiting = state.waiting(|one| token.is_some() && one.token == token);
+            let stream = waiting.unwrap_or_else(|| state.any());
+            state.put(stream, line);
         }
         drop(state);
         self.changed.notify_waiters();
@@ -441,6 +443,10 @@ mod tests {
         assert_eq!(dense(r#""method":"x","params":"#, ""), (Some(OWN), false));
         assert_eq!(dense(r#""id":2,"result":"#, ""), (Some(2), true));
         assert_eq!(dense(r#""result":"#, r#","id":1"#), (Some(1), true));
+        // Its outline lacks the id, so it goes where messages without a request go.
+        let odd = dense(r#""error":null,"id":2,"result":"#, "");
+        assert_eq!(odd, (Some(OWN), false));
+        assert!(!streams.pass(values.as_bytes()));
     }
 
     #[test]

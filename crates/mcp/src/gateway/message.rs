@@ -138,7 +138,8 @@ pub(crate) fn outline(message: &[u8]) -> Option<JsonText> {
     let after = after.map_or(&b""[..], |at| &end[at + 1..]);
     let before = str::from_utf8(&beginning[..long]).ok()?;
     let fields = [before, &format!("{name}:null"), str::from_utf8(after).ok()?];
-    let fields = fields.map(|part| part.trim_matches([',', ' ']));
+    let fields =
+        fields.map(|part| part.trim_matches(|one: char| one == ',' || one.is_ascii_whitespace()));
     let fields: Vec<&str> = fields.into_iter().filter(|part| !part.is_empty()).collect();
     JsonText::parse(format!("{{{}}}", fields.join(","))).ok()
 }
@@ -255,6 +256,11 @@ mod tests {
                 r#"{"jsonrpc": "2.0", "id": 12, "result": "#,
                 "}",
                 Some("12"),
+            ),
+            (
+                "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 4,\n  \"result\": ",
+                "\n}",
+                Some("4"),
             ),
             (
                 r#"{"method":"x","params":"#,

@@ -28,6 +28,8 @@ pub const MAX_HEADERS: usize = 256;
 
 /// The time within which a connection breaks that was closed as idle. Later, a server may be at work.
 const AT_ONCE: Duration = Duration::from_secs(1);
+/// Number of connections whose times are kept. After it, those before count as new once more.
+const MOST_OPENED: usize = 4_096;
 
 /// A client that keeps connections open, sends headers as they are spelled and follows no redirect.
 #[derive(Clone, Debug)]
@@ -153,7 +155,11 @@ impl Service<Uri> for Connector {
         let opened = self.1.clone();
         let note = move |stream: &Self::Response| {
             if let Ok(address) = stream.inner().local_addr() {
-                locked(&opened).insert(address, Instant::now());
+                let mut opened = locked(&opened);
+                if opened.len() == MOST_OPENED {
+                    opened.clear();
+                }
+                opened.insert(address, Instant::now());
             }
         };
         self.0.call(uri).inspect_ok(note).boxed()

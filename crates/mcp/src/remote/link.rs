@@ -16,7 +16,7 @@ use super::failure::RequestFailure;
 use super::meaning::{Meaning, REVISION_HEADER, SESSION};
 use super::parameters::Parameters;
 use crate::gateway::McpGateway;
-use crate::gateway::message::{Message, key, parse_or_outline};
+use crate::gateway::message::{Message, key, may_be_dense, parse_or_outline};
 use crate::locked::locked;
 
 /// The state that all exchanges of one client with one server share.
@@ -194,8 +194,13 @@ impl Link {
 
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Relation {
+        // A message of too many values to be read, without an outline that names its request, passes as the answer.
+        let unread = match may_be_dense(message) {
+            true => Relation::Result,
+            false => Relation::Stray,
+        };
         let Some(json) = parse_or_outline(message) else {
-            return Relation::Stray;
+            return unread;
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {
@@ -220,7 +225,7 @@ impl Link {
                 }
                 Relation::Result
             }
-            Message::Other => Relation::Stray,
+            Message::Other => unread,
             _ => Relation::Other,
         }
     }

@@ -150,34 +150,39 @@ fn show_thoughts<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
                 .filter_map(|item| names.iter().find_map(|name| text(item.get(name))))
                 .collect()
         });
-    let letters = |texts: &[&str]| -> String {
-        let words = texts.iter().flat_map(|text| text.split_whitespace());
-        words.collect()
-    };
-    let mut known: Vec<String> = Vec::new();
+    let mut known: Vec<Vec<&str>> = Vec::new();
     for mut thoughts in whole.into_iter().chain(pieces) {
-        thoughts.retain(|text| !known.contains(&letters(&[text])));
-        let all = letters(&thoughts);
-        if thoughts.is_empty() || known.contains(&all) {
+        let is_known = |texts: &[&str]| known.iter().any(|known| are_same(known, texts));
+        thoughts.retain(|text| !is_known(&[text]));
+        if thoughts.is_empty() || is_known(&thoughts) {
             continue;
         }
-        known.push(all);
-        for text in thoughts {
+        for text in &thoughts {
             see(Piece::Content(PartRef::Text(text)), None);
         }
+        known.push(thoughts);
     }
     if let Some(refusal) = text(refusal) {
         see(Piece::Content(PartRef::Text(refusal)), None);
     }
 }
 
+/// Returns true if two lists of texts are the same but for the space in and between them.
+fn are_same(one: &[&str], other: &[&str]) -> bool {
+    let one = one.iter().flat_map(|text| text.split_whitespace());
+    let other = other.iter().flat_map(|text| text.split_whitespace());
+    one.flat_map(str::bytes).eq(other.flat_map(str::bytes))
+}
+
 /// The object that has a call's name and arguments, its key in the call, and the key of the
 /// arguments in it: a function's `arguments` are JSON as text, a custom tool's `input` is free text.
 fn holder<'m, V: View<'m>>(call: V) -> (V, Option<&'static str>, &'static str) {
-    match call.pick(["function", "custom"]) {
-        [Some(function), _] => (function, Some("function"), "arguments"),
-        [None, Some(custom)] => (custom, Some("custom"), "input"),
-        [None, None] => (call, None, "arguments"),
+    // The last one is how async-openai writes the second.
+    match call.pick(["function", "custom", "custom_tool"]) {
+        [Some(function), ..] => (function, Some("function"), "arguments"),
+        [None, Some(custom), _] => (custom, Some("custom"), "input"),
+        [None, None, Some(custom)] => (custom, Some("custom_tool"), "input"),
+        [None, None, None] => (call, None, "arguments"),
     }
 }
 

@@ -110,6 +110,7 @@ fn kind_of<'m, V: View<'m>>(item: V) -> &'m str {
     match item.get("type") {
         Some(kind) => kind.as_str().unwrap_or_default(),
         None if item.has("role") => "message",
+        None if item.has("id") && item.fields().count() == 1 => "item_reference",
         None => "",
     }
 }

@@ -8,7 +8,7 @@ use async_openai::types::chat::{
     ChatCompletionRequestToolMessageContentPart as ToolPart,
 };
 use async_openai::types::responses::{
-    FunctionCallOutput, FunctionCallOutputItemParam, InputItem, Item,
+    FunctionCallOutput, FunctionCallOutputItemParam, InputContent, InputItem, Item,
 };
 use offcut::format::{Conversation, Format as _, LoopFormat as _, Piece, WireFormat};
 use offcut::{OffloadError, Part, Report, ToolCall, ToolReduction, Turn};
@@ -153,9 +153,16 @@ impl TypedResponses<'_> {
     /// Creates the output item for the function call `call`.
     #[must_use]
     pub fn tool_output(call: &ToolCall, content: impl Into<Vec<Part>>) -> InputItem {
-        let mut item = WireFormat::Responses.tool_message(call, content.into(), false);
+        // Media that the model can't see, and parts of other formats, are shown as text.
+        let content = content.into().into_iter().map(|part| match part {
+            Part::Media { ref mime, .. } if !mime.starts_with("image/") => as_text(part).into(),
+            Part::Opaque(ref value) if InputContent::deserialize(value).is_err() => {
+                as_text(part).into()
+            }
+            part => part,
+        });
+        let mut item = WireFormat::Responses.tool_message(call, content.collect(), false);
         let output = item["output"].take();
-        // Parts of other formats are shown as text.
         let output = FunctionCallOutput::deserialize(&output)
             .unwrap_or_else(|_| FunctionCallOutput::Text(output.to_string()));
         InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {

@@ -32,7 +32,7 @@ fn chat() -> Value {
         {"role": "user", "content": [{"type": "text", "text": "go"}, {"type": "image_url", "image_url": {"url": IMAGE}}]},
         {"role": "assistant", "content": "Looking.", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{\"pattern\":\"x\"}"}},
-            {"id": "b", "type": "function", "function": {"name": "cat", "arguments": "{}"}},
+            {"id": "b", "type": "custom", "custom_tool": {"name": "cat", "input": "{}"}},
         ]},
         {"role": "tool", "tool_call_id": "a", "content": "3 hits"},
         {"role": "tool", "tool_call_id": "b", "content": [
@@ -63,6 +63,7 @@ fn items() -> Value {
             {"type": "output_text", "text": "x", "annotations": [], "logprobs": null}, {"type": "refusal", "refusal": "no"},
         ]},
         {"type": "item_reference", "id": "x"},
+        {"id": "y"},
     ])
 }
 
@@ -267,6 +268,24 @@ fn media_that_tool_messages_cannot_hold_are_named() {
         message["content"],
         "[image/png of 9 bytes, which can't be shown here]"
     );
-    let item = serde_json::to_value(TypedResponses::tool_output(&call, vec![image])).unwrap();
-    assert_eq!(item["output"][0]["type"], "input_image");
+    let sound = Part::Media {
+        mime: "audio/mpeg".into(),
+        data: vec![0; 9].into(),
+    };
+    let parts = vec![
+        "hint".into(),
+        image,
+        sound,
+        Part::Opaque(json!({"type": "resource_link", "uri": "a"})),
+    ];
+    let item = serde_json::to_value(TypedResponses::tool_output(&call, parts)).unwrap();
+    assert_eq!(
+        item["output"],
+        json!([
+            {"type": "input_text", "text": "hint"},
+            {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,AAAAAAAAAAAA"},
+            {"type": "input_text", "text": "[audio/mpeg of 9 bytes, which can't be shown here]"},
+            {"type": "input_text", "text": "{\"type\":\"resource_link\",\"uri\":\"a\"}"},
+        ])
+    );
 }

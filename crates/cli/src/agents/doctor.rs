@@ -93,6 +93,10 @@ fn commands(
         let commands = commands_in(&settings, agent);
         (settings, commands)
     };
+    if settings["disableAllHooks"] == json!(true) {
+        let text = format!("{path} switches all hooks off");
+        findings.push(Finding::problem(text, "remove `disableAllHooks`"));
+    }
     let Some(command) = commands.first() else {
         let others = installation.installed_paths()?;
         findings.push(Finding::problem(
@@ -125,10 +129,6 @@ fn commands(
             format!("{path} is not strict JSON, so Claude Code ignores all of it"),
             "remove comments and trailing commas",
         ));
-    }
-    if settings["disableAllHooks"] == json!(true) {
-        let text = format!("{path} switches all hooks off");
-        findings.push(Finding::problem(text, "remove `disableAllHooks`"));
     }
     if agent == Agent::Codex
         && let Some(config) = agent.facts().home.join("config.toml")

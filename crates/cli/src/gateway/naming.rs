@@ -1,15 +1,15 @@
 //! The secret in a store with which conversations are named, so that nobody else can compute where a
 //! conversation's content is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::gateway::secret;
+use crate::lock::locked;
 
 /// The key of the secret: among the notes of the store, where no hint leads and no sweep removes it.
 const KEY: &str = "meta/naming-secret";
@@ -39,23 +39,26 @@ impl NamingSecret {
     ///
     /// The store failed before the secret was known.
     pub(crate) async fn get(&self) -> Result<Bytes, BackendError> {
-        // One looks for all, since the others would wait for the store too.
-        let mut known = self.known.lock().await;
-        if let Some((secret, looked_at)) = &*known
-            && looked_at.elapsed() < LOOKED_AT_EVERY
-        {
-            return Ok(secret.clone());
-        }
-        let before = known.as_ref().map(|(secret, _)| secret);
-        let secret = match (shared(&self.store, before).await, before) {
-            (Ok(now), Some(before)) if now != before => {
+        // Nobody waits for another's look: a store may take long to answer.
+        let known = {
+            let mut known = locked(&self.known);
+            if let Some((secret, looked_at)) = &mut *known {
+                if looked_at.elapsed() < LOOKED_AT_EVERY {
+                    return Ok(secret.clone());
+                }
+                *looked_at = Instant::now();
+            }
+            known.as_ref().map(|(secret, _)| secret.clone())
+        };
+        let secret = match (shared(&self.store, known.as_ref()).await, known) {
+            (Ok(now), Some(known)) if now != known => {
                 tracing::warn!("the store was begun anew: conversations are named anew too");
                 now
             }
-            (Err(_), Some(before)) => before.clone(),
+            (Err(_), Some(known)) => known,
             (secret, _) => secret?,
         };
-        *known = Some((secret.clone(), Instant::now()));
+        *locked(&self.known) = Some((secret.clone(), Instant::now()));
         Ok(secret)
     }
 }

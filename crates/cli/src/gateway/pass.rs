@@ -320,6 +320,9 @@ impl Service {
         let Some(text) = look.text.clone().filter(|text| Some(text) != sent) else {
             return Ok(None);
         };
+        // The first look may have ended before it knew them.
+        counted.conversation.clone_from(&look.conversation);
+        counted.group = look.group;
         let Ok(reply) = counted.send(request, Some(&text)).await else {
             return Ok(None);
         };

@@ -90,14 +90,16 @@ impl New<'_> {
             Self::Value(value) => Some(value.to_string()),
             Self::Text(text) => JsonText::parse(text).ok().map(JsonText::into_string),
             Self::Kept(kept) => Some(kept.to_string()),
-            Self::With(value, moved) => {
-                let mut text = value.to_string();
-                for (name, moved) in moved.iter().filter(|_| value.is_object()) {
-                    let object = JsonText::parse(text).ok()?;
-                    text = with(Node::root(&object), name, &moved.to_string());
-                }
-                Some(text)
+            Self::With(Value::Object(own), moved) => {
+                let stays = |name: &str| moved.iter().all(|(moved, _)| *moved != name);
+                let own = own.iter().filter(|(name, _)| stays(name));
+                let own = own.map(|(name, value)| (name.as_str(), value.to_string()));
+                let moved = moved.iter().map(|(name, value)| (*name, value.to_string()));
+                let all = own.chain(moved);
+                let all = all.map(|(name, value)| format!("{}:{value}", Value::from(name)));
+                Some(format!("{{{}}}", all.collect::<Vec<_>>().join(",")))
             }
+            Self::With(value, _) => Some(value.to_string()),
             Self::List(items) => {
                 let items = items.into_iter().map(Self::into_text);
                 let items: Vec<String> = items.collect::<Option<_>>()?;

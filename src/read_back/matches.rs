@@ -236,8 +236,9 @@ impl Finder {
         let line = pending.strip_suffix(b"\n").unwrap_or(&pending);
         // Matches that begin in the overlap are found in the next window.
         let kept = if ends { 0 } else { OVERLAP.min(line.len()) };
+        // Lines without bytes, and those before the first wanted one, take time too.
+        self.patience.searched += (pending.len() - kept) as u64;
         if self.line >= self.from.line {
-            self.patience.searched += line.len() as u64;
             self.find_in(line, line.len() + usize::from(ends) - kept, ends);
         }
         if self.shows.context > 0 && self.pending_at == 0 {

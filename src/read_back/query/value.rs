@@ -99,7 +99,7 @@ impl Held<Entries> {
     }
 
     fn sorted(&self) -> BTreeMap<&Text, &Value> {
-        self.content.iter().collect()
+        self.content.iter().inspect(|_| step()).collect()
     }
 }
 
@@ -408,8 +408,21 @@ impl FromIterator<(Text, Value)> for Value {
 
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
-        let is_nan = self.number().is_some_and(f64::is_nan);
-        !is_nan && self.cmp(other).is_eq()
+        match (self, other) {
+            (Self::Array(a), Self::Array(b)) => {
+                step();
+                Rc::ptr_eq(a, b) || a.content == b.content
+            }
+            // Without an order of the keys.
+            (Self::Object(a), Self::Object(b)) => {
+                step();
+                Rc::ptr_eq(a, b) || a.content == b.content
+            }
+            _ => {
+                let is_nan = self.number().is_some_and(f64::is_nan);
+                !is_nan && self.cmp(other).is_eq()
+            }
+        }
     }
 }
 
@@ -435,17 +448,29 @@ impl Ord for Value {
                 let keys = a.keys().cmp(b.keys());
                 keys.then_with(|| a.values().cmp(b.values()))
             }
-            _ => match (self.integer(), other.integer()) {
-                (Some(a), Some(b)) => a.cmp(&b),
-                _ => match (self.number(), other.number()) {
-                    // No number is less than itself, so that sorting has an order; NaN comes first.
-                    (Some(a), Some(b)) => a
-                        .partial_cmp(&b)
-                        .unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())),
-                    _ => self.rank().cmp(&other.rank()),
-                },
+            (Self::Float(a), Self::Float(b)) => {
+                // No number is less than itself, so that sorting has an order; NaN comes first.
+                let unordered = || b.is_nan().cmp(&a.is_nan());
+                a.partial_cmp(b).unwrap_or_else(unordered)
+            }
+            _ => match (self.integer(), other.integer(), self, other) {
+                (Some(a), Some(b), ..) => a.cmp(&b),
+                (Some(a), _, _, Self::Float(b)) => integer_to_float(a, *b),
+                (_, Some(b), Self::Float(a), _) => integer_to_float(b, *a).reverse(),
+                _ => self.rank().cmp(&other.rank()),
             },
         }
+    }
+}
+
+/// Compares exactly, since an order by the nearest float of each integer would be none. NaN comes first.
+fn integer_to_float(integer: i128, float: f64) -> Ordering {
+    // Larger floats become the largest integers, which no value has.
+    let floor = float.floor();
+    match integer.cmp(&(floor as i128)) {
+        _ if float.is_nan() => Ordering::Greater,
+        Ordering::Equal if floor < float => Ordering::Less,
+        order => order,
     }
 }
 
@@ -544,6 +569,9 @@ fn merge(mut a: Rc<Held<Entries>>, b: &Held<Entries>) -> Value {
         };
         object.insert(key.clone(), value);
     }
+    // What was replaced may have been the deepest.
+    let deepest = object.content.values().map(Value::depth).max();
+    object.depth = depth_above(deepest.unwrap_or(0));
     Value::Object(a)
 }
 

@@ -71,7 +71,7 @@ pub(crate) async fn clear(
     let (mut report, new) = committed.apply(&mut overlay);
     let puts = overlay.puts;
     puts.apply(turn.conversation);
-    memory.known().replace(new, turn.conversation);
+    memory.replace(new, turn.conversation);
     report.decisions.extend(repeated.decisions);
     let decisions = &mut report.decisions;
     decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));

@@ -1,4 +1,4 @@
-//! Counts the tokens of a conversation. Known texts cost a hash of their bytes, and no allocation.
+//! Counts the tokens of a conversation. Known texts cost a hash of their bytes; JSON as a value becomes a text for it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

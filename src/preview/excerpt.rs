@@ -14,7 +14,7 @@
 //! names that are in no shown line, each after the number of a line that has it. The last line gives
 //! the number of bytes that are in no shown line.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use crate::preview::names::each_name;
 use crate::preview::plain::PlainText;
@@ -140,27 +140,82 @@ impl Excerpt<'_> {
     }
 }
 
-/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text.
+/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text, and in memory in the
+/// preview.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
         return false;
     };
     let (lines, last) = shown.rsplit_once('\n').unwrap_or(("", shown));
     let names = last.strip_prefix(NAMES).and_then(parse_names);
-    let length = Length::of(text);
+    // A line that looks like names may be part of the text.
+    let mut readings = vec![Reading::new(shown, Vec::new())];
+    readings.extend(names.map(|names| Reading::new(lines, names)));
     let (mut cutter, mut plain) = (Cutter::new(), PlainText::default());
-    let mut all = Vec::<OwnedUnit>::new();
-    let mut see = |unit: Unit<'_>| all.push(unit.into());
+    let mut see = |unit: Unit<'_>| readings.iter_mut().for_each(|one| one.see(unit));
     plain.push(text, &mut |piece| cutter.push(piece, &mut see));
     plain.end(&mut |piece| cutter.push(piece, &mut see));
     cutter.end(&mut see);
-    let all: Vec<Unit<'_>> = all.iter().map(OwnedUnit::unit).collect();
-    let is = |lines: &str, names| {
-        let units = find(lines, &all);
-        Excerpt { units, names }.render(length) == preview
-    };
-    // A line that looks like names may be part of the text.
-    names.is_some_and(|names| are_in(&all, &names) && is(lines, names)) || is(shown, Vec::new())
+    let length = Length::of(text);
+    readings.iter().any(|one| one.holds(preview, length))
+}
+
+/// A reading of a preview: the units that its lines show, and the names after them.
+struct Reading<'p> {
+    /// The lines whose units have not come yet.
+    lines: &'p str,
+    /// The first units that the lines may begin with, and those that may follow.
+    found: Vec<OwnedUnit>,
+    /// The number of the last one's line, as the text has it.
+    number: Option<(u64, usize)>,
+    names: Vec<(u64, &'p str)>,
+    /// The names that have not been found in their lines yet.
+    missing: BTreeSet<(u64, &'p str)>,
+}
+
+impl<'p> Reading<'p> {
+    fn new(lines: &'p str, names: Vec<(u64, &'p str)>) -> Self {
+        Self {
+            lines,
+            found: Vec::new(),
+            number: None,
+            missing: names.iter().copied().collect(),
+            names,
+        }
+    }
+
+    fn see(&mut self, unit: Unit<'_>) {
+        let line = unit.place.line;
+        let mut of_line = self.missing.range((line, "")..);
+        if of_line.next().is_some_and(|(next, _)| *next == line) {
+            each_name(unit.text, |name| {
+                self.missing.retain(|one| *one != (line, name.text));
+            });
+            each_value(unit.text, |kind, text| {
+                if kind == Kind::Flag {
+                    self.missing.retain(|one| *one != (line, text));
+                }
+            });
+        }
+        if self.lines.is_empty() {
+            return;
+        }
+        let last = self.found.last();
+        let last = last.map(|last| (last.unit(), self.number));
+        let (text, (_, number)) = unit.shown_after(last);
+        if let Some(rest) = self.lines.strip_prefix(&text)
+            && (!unit.place.ends_line || rest.is_empty() || rest.starts_with('\n'))
+        {
+            (self.lines, self.number) = (rest, number);
+            self.found.push(unit.into());
+        }
+    }
+
+    fn holds(&self, preview: &str, length: Length) -> bool {
+        let units = self.found.iter().map(OwnedUnit::unit).collect();
+        let names = self.names.clone();
+        self.missing.is_empty() && Excerpt { units, names }.render(length) == preview
+    }
 }
 
 fn parse_names(list: &str) -> Option<Vec<(u64, &str)>> {
@@ -177,37 +232,4 @@ fn parse_names(list: &str) -> Option<Vec<(u64, &str)>> {
 /// Returns true if a name would be read as a line number.
 pub(crate) fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The units that these lines show: the first ones that they may begin with, and those that may follow.
-fn find<'u>(mut lines: &str, all: &[Unit<'u>]) -> Vec<Unit<'u>> {
-    let (mut found, mut last) = (Vec::new(), None);
-    for unit in all {
-        let (text, this) = unit.shown_after(last);
-        if let Some(rest) = lines.strip_prefix(&text)
-            && (!unit.place.ends_line || rest.is_empty() || rest.starts_with('\n'))
-        {
-            found.push(*unit);
-            (lines, last) = (rest, Some(this));
-        }
-    }
-    found
-}
-
-/// Returns true if each of these names is in its line.
-fn are_in(all: &[Unit<'_>], names: &[(u64, &str)]) -> bool {
-    let lines: HashSet<u64> = names.iter().map(|(line, _)| *line).collect();
-    let mut found = HashSet::new();
-    let listed = all.iter().filter(|unit| lines.contains(&unit.place.line));
-    for Unit { text, place } in listed {
-        each_name(text, |name| {
-            found.insert((place.line, name.text));
-        });
-        each_value(text, |kind, text| {
-            if kind == Kind::Flag {
-                found.insert((place.line, text));
-            }
-        });
-    }
-    names.iter().all(|name| found.contains(name))
 }

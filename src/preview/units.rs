@@ -158,7 +158,13 @@ impl Cutter {
 
     /// Cuts off the units that are complete.
     fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
-        let open = std::mem::take(&mut self.open) + more;
+        self.open.reserve_exact(more.len());
+        self.open.push_str(more);
+        let limit = if self.byte == 0 { MAX_LINE } else { MAX_PIECE };
+        if !ends_line && self.open.len() <= limit {
+            return;
+        }
+        let open = std::mem::take(&mut self.open);
         let mut rest = &open[..];
         while rest.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
             let (piece, after) = rest.split_at(piece_length(rest));

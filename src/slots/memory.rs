@@ -66,26 +66,6 @@ impl Known {
         };
     }
 
-    /// Adds decisions about originals, in whose places `conversation` has their replacements from now on.
-    pub(crate) fn replace(
-        &mut self,
-        decided: Vec<(Place, Decided)>,
-        conversation: &dyn Conversation,
-    ) {
-        if decided.is_empty() {
-            return;
-        }
-        let slots = Slots::of(conversation, &HashMap::new());
-        let items = slots.by_place();
-        for (place, decided) in decided {
-            if let Some(replaced) = items.get(&place) {
-                let print = replaced.grounds.print;
-                self.originals.insert(print.digest(), decided.slot.digest);
-                self.decisions.add(vec![decided]);
-            }
-        }
-    }
-
     /// The decision to repeat about an item, if that is an original.
     pub(crate) fn decided_about(&self, item: &Item<'_>) -> Option<&Decided> {
         let is_original = item.id.digest == item.grounds.print.digest();
@@ -117,6 +97,23 @@ impl Memory {
     /// Locks what is known. Nothing panics under the lock, so if it is poisoned, it is still whole.
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds decisions about originals, in whose places `conversation` has their replacements from now on.
+    pub(crate) fn replace(&self, decided: Vec<(Place, Decided)>, conversation: &dyn Conversation) {
+        if decided.is_empty() {
+            return;
+        }
+        let slots = Slots::of(conversation, &HashMap::new());
+        let items = slots.by_place();
+        let mut known = self.known();
+        for (place, decided) in decided {
+            if let Some(replaced) = items.get(&place) {
+                let print = replaced.grounds.print;
+                known.originals.insert(print.digest(), decided.slot.digest);
+                known.decisions.add(vec![decided]);
+            }
+        }
     }
 
     /// The records of the session; `None` without a store.
@@ -267,7 +264,7 @@ mod tests {
 
     /// A memory in which the `nth` of the results "same" was replaced by `hint`.
     fn replaced(nth: usize, hint: &str) -> Known {
-        let (mut known, mut contents) = (Known::default(), ["same", "same"]);
+        let (memory, mut contents) = (Memory::default(), ["same", "same"]);
         let mut messages = results(&contents);
         let conversation = Messages::new(Plain, &mut messages);
         let place = Place {
@@ -277,7 +274,7 @@ mod tests {
         };
         let put = Substitute::Parts(vec![hint.into()]);
         let decided = Decided {
-            slot: Slots::of(&conversation, &known.originals).by_place()[&place].id,
+            slot: Slots::of(&conversation, &HashMap::new()).by_place()[&place].id,
             moment: Moment::Pass,
             put: WrittenReplacement::of(&put, &[]),
             locations: Vec::new(),
@@ -285,8 +282,8 @@ mod tests {
         contents[nth] = hint;
         let mut messages = results(&contents);
         let conversation = Messages::new(Plain, &mut messages);
-        known.replace(vec![(place, decided)], &conversation);
-        known
+        memory.replace(vec![(place, decided)], &conversation);
+        memory.known.into_inner().unwrap()
     }
 
     #[test]

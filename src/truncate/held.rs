@@ -262,7 +262,7 @@ impl Held<'_> {
         spilled.map(|text| text.slot).collect()
     }
 
-    /// The pieces to store for the texts of `slots`: a single one if all of them are in memory. If
+    /// The pieces to store for the texts of `slots`, which ascend: a single one if all of them are in memory. If
     /// there is a manifest, each text is followed by a line feed, and it comes last. `None` if one of
     /// the texts is lost.
     pub(super) fn pieces(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Piece>> {
@@ -271,7 +271,9 @@ impl Held<'_> {
             (Some(Piece::Memory(all)), Piece::Memory(more)) => all.extend(more),
             (_, piece) => pieces.push(piece),
         };
-        for text in self.texts().filter(|text| slots.contains(&text.slot)) {
+        debug_assert!(slots.is_sorted());
+        let is_meant = |text: &&ArrivingText| slots.binary_search(&text.slot).is_ok();
+        for text in self.texts().filter(is_meant) {
             append(text.content.clone()?);
             if manifest.is_some() {
                 append(Piece::Memory(b"\n".to_vec()));

@@ -114,16 +114,18 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
 impl Decoder {
     /// Decodes `bytes`, which follow the earlier ones, and calls `see` with each piece of their text.
     pub fn feed(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
+        if self.open.is_empty() && (self.utf16.is_some() || bytes.len() >= FIRST) {
+            return self.decode(bytes, see);
+        }
         self.open.extend_from_slice(bytes);
         if self.utf16.is_some() || self.open.len() >= FIRST {
-            self.decode(see);
+            let open = std::mem::take(&mut self.open);
+            self.decode(&open, see);
         }
     }
 
-    /// Decodes the open bytes but for a character at their end that is not complete.
-    fn decode(&mut self, see: &mut impl FnMut(&str)) {
-        let open = std::mem::take(&mut self.open);
-        let mut bytes = &open[..];
+    /// Decodes `bytes` but for a character at their end that is not complete, which stays open.
+    fn decode(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
         let utf16 = self.utf16.unwrap_or_else(|| {
             let order = Utf16::of(bytes)?;
             if let [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] = bytes {
@@ -166,7 +168,8 @@ impl Decoder {
 
     /// Ends the text. An incomplete character becomes a replacement character.
     pub fn end(&mut self, see: &mut impl FnMut(&str)) {
-        self.decode(see);
+        let open = std::mem::take(&mut self.open);
+        self.decode(&open, see);
         if !std::mem::take(&mut self.open).is_empty() {
             self.invalid(see);
         }

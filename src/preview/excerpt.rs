@@ -149,8 +149,8 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     let (lines, last) = shown.rsplit_once('\n').unwrap_or(("", shown));
     let names = last.strip_prefix(NAMES).and_then(parse_names);
     // A line that looks like names may be part of the text.
-    let mut readings = vec![Reading::new(shown, Vec::new())];
-    readings.extend(names.map(|names| Reading::new(lines, names)));
+    let mut readings = vec![ShownText::new(shown, Vec::new())];
+    readings.extend(names.map(|names| ShownText::new(lines, names)));
     let (mut cutter, mut plain) = (Cutter::new(), PlainText::default());
     let mut see = |unit: Unit<'_>| readings.iter_mut().for_each(|one| one.see(unit));
     plain.push(text, &mut |piece| cutter.push(piece, &mut see));
@@ -161,7 +161,7 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
 }
 
 /// A reading of a preview: the units that its lines show, and the names after them.
-struct Reading<'p> {
+struct ShownText<'p> {
     /// The lines whose units have not come yet.
     lines: &'p str,
     /// The first units that the lines may begin with, and those that may follow.
@@ -173,7 +173,7 @@ struct Reading<'p> {
     missing: BTreeSet<(u64, &'p str)>,
 }
 
-impl<'p> Reading<'p> {
+impl<'p> ShownText<'p> {
     fn new(lines: &'p str, names: Vec<(u64, &'p str)>) -> Self {
         Self {
             lines,

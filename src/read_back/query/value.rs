@@ -569,7 +569,7 @@ fn merge(mut a: Rc<Held<Entries>>, b: &Held<Entries>) -> Value {
         };
         object.insert(key.clone(), value);
     }
-    // What was replaced may have been the deepest.
+    // The deepest may have been replaced.
     let deepest = object.content.values().map(Value::depth).max();
     object.depth = depth_above(deepest.unwrap_or(0));
     Value::Object(a)

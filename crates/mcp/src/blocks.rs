@@ -126,19 +126,19 @@ pub(crate) fn put_together(
         .peekable();
     let mut content = Vec::with_capacity(shown.len());
     for part in shown {
-        content.push(match part {
-            Part::Text(text) if are_joined => text_block(&text).to_string(),
-            Part::Text(text) => match texts.next() {
-                Some(block) if block.text() == Some(&text) => block.spelled(),
-                Some(block) => block.with_text(&text),
-                None => text_block(&text).to_string(),
-            },
-            Part::Opaque(value) => match others.next_if(|block| block.opaque() == value) {
-                Some(block) => block.spelled(),
-                None => from_part(Part::Opaque(value)).to_string(),
-            },
-            part => from_part(part).to_string(),
-        });
+        let of_block = match &part {
+            Part::Text(_) if are_joined => None,
+            Part::Text(text) => texts.next().map(|block| match block.text() {
+                Some(old) if old == text => block.spelled(),
+                _ => block.with_text(text),
+            }),
+            Part::Opaque(value) => {
+                let other = others.next_if(|block| block.opaque() == *value);
+                other.map(Block::spelled)
+            }
+            _ => None,
+        };
+        content.push(of_block.unwrap_or_else(|| from_part(part).to_string()));
     }
     content.extend(texts.filter_map(Block::link));
     content

@@ -23,7 +23,7 @@ const MAX_OTHERS: usize = 1024;
 const MAX_CHECKS: usize = 24;
 
 /// The field that carries the hint where no string can, if the schema allows another field.
-pub(super) const FIELD: &str = "offcut";
+const FIELD: &str = "offcut";
 /// Maximum depth of a document that is cut.
 const MAX_DEPTH: usize = 100;
 /// Number of bytes by which a cut must make a string shorter.

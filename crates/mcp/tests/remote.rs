@@ -537,6 +537,18 @@ async fn errors_of_http_become_errors_of_the_request() {
             }
             "a/200" => json_answer(&bare),
             "a/empty" => json_answer(&json!({})),
+            // Long, but read as a whole.
+            "a/long" => json_answer(&json!({"data": "x".repeat(2 << 20)})),
+            // Too many values to be read, on several lines or without an outline that names the request.
+            name @ ("a/dense" | "a/odd") => {
+                let values = "1,".repeat(1 << 20);
+                let (first, feed) = match name {
+                    "a/odd" => ("\"error\": null, ", ""),
+                    _ => ("", "\n"),
+                };
+                let body = format!("{{{feed}{first}\"jsonrpc\": \"2.0\",{feed} \"id\": 3,{feed} \"result\": [{values}1]{feed}}}");
+                Response::builder().header("content-type", "application/json").body(body.into()).unwrap()
+            }
             "a/other" => json_answer(&json!({"jsonrpc": "2.0", "id": "3", "result": {}})),
             "a/page" => Response::builder().header("content-type", "text/html").body("<html>".into()).unwrap(),
             "a/null" => Response::builder().header("content-type", "application/json").body(" null".into()).unwrap(),
@@ -572,6 +584,7 @@ async fn errors_of_http_become_errors_of_the_request() {
         ("a/nothing", "neither"),
         ("a/null", "neither"),
         ("a/empty", "neither"),
+        ("a/long", "neither"),
         ("a/other", "neither"),
         ("a/noise", "neither"),
         ("a/500", "500"),
@@ -579,6 +592,11 @@ async fn errors_of_http_become_errors_of_the_request() {
         let answer = client.ask(&json!(3), method, json!({})).await;
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(words), "{message}");
+    }
+    for method in ["a/dense", "a/odd"] {
+        let answer = client.ask(&json!(3), method, json!({})).await;
+        let values = answer["result"].as_array().map(Vec::len);
+        assert_eq!(values, Some((1 << 20) + 1), "{method}");
     }
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/x"}))

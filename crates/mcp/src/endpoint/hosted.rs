@@ -26,8 +26,7 @@ use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::http::room::MessageRoom;
 use crate::locked::locked;
 use crate::remote::body::{Kind, kind};
-use crate::remote::meaning::Meaning;
-use crate::remote::meaning::{LAST_EVENT_ID, REVISION_HEADER, SESSION};
+use crate::remote::meaning::{LAST_EVENT_ID, Meaning, REVISION_HEADER, SESSION};
 use crate::remote::parameters::Parameters;
 
 /// Maximum number of sessions that are open at once.

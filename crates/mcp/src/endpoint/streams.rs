@@ -14,7 +14,7 @@ use crate::gateway::message::{
 use crate::locked::locked;
 
 /// The stream of messages that belong to no request.
-pub(super) const OWN: u64 = 0;
+const OWN: u64 = 0;
 /// Number of bytes of events that are kept: of those that a client has been sent, in case that they were lost on the
 /// way, and of those for which no client comes.
 const MAX_HELD: usize = 4 << 20;
@@ -45,7 +45,7 @@ struct State {
 }
 
 /// A request to the server.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct StreamRequest {
     /// Its id as the client wrote it, and as a key.
     pub(super) id: (String, String),

@@ -156,11 +156,11 @@ impl Page {
     }
 
     /// Returns true if a tool of this name is on it.
-    pub(super) fn has(&self, name: &str) -> bool {
+    fn has(&self, name: &str) -> bool {
         self.tools().any(|tool| tool.text("name") == name)
     }
 
-    pub(super) fn tools(&self) -> impl Iterator<Item = Node<'_>> {
+    fn tools(&self) -> impl Iterator<Item = Node<'_>> {
         let tools = Node::root(&self.0).get("tools");
         tools.into_iter().flat_map(Node::items)
     }

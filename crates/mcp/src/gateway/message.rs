@@ -116,10 +116,15 @@ pub(crate) fn on_one_line(message: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// A message as JSON; its outline if it may have more values than are read. `None` if it is neither.
+/// A message as JSON; its outline if it may have more values than are read, and the outline is a message. `None` if it
+/// is neither.
 #[cfg(feature = "http")]
 pub(crate) fn parse_or_outline(message: &[u8]) -> Option<JsonText> {
-    parse(message).or_else(|| outline(message).filter(|_| may_be_dense(message)))
+    let is_known = |outline: &JsonText| !matches!(Message::read(outline), Message::Other);
+    parse(message).or_else(|| {
+        let outline = outline(message).filter(|_| may_be_dense(message));
+        outline.filter(is_known)
+    })
 }
 
 /// A message that is not read, with null in place of its long field. `None` if it is not one.

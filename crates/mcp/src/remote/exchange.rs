@@ -333,12 +333,11 @@ async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, 
 async fn is_welcome(link: &Link, response: Response<Incoming>, meaning: &Meaning) -> bool {
     let mut messages = AnswerMessages::new(response, link.gateway.max_message);
     while let Some(message) = messages.next().await {
-        match link.learn(&message, meaning) {
+        let relation = link.learn(&message, meaning);
+        match relation {
             Relation::Result => return true,
             Relation::Error => return false,
-            Relation::Other | Relation::Stray => {
-                _ = link.deliver(message, &Meaning::default()).await;
-            }
+            Relation::Other | Relation::Stray => link.pass(message, relation, meaning).await,
         }
     }
     false

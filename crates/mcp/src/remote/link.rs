@@ -41,9 +41,9 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// The id that the server has given. `None` without sessions.
-    pub(super) id: Option<HeaderValue>,
+    id: Option<HeaderValue>,
     /// The revision that the answer to `initialize` named, or the last request.
-    pub(super) revision: Option<String>,
+    revision: Option<String>,
     /// Number of sessions that have been started.
     pub(super) nth: u64,
     /// True once the server has accepted a message in this session.
@@ -55,7 +55,7 @@ pub(super) struct Session {
 
 impl Session {
     /// The headers of a request with this message.
-    pub(super) fn headers(&self, meaning: &Meaning) -> HeaderMap {
+    fn headers(&self, meaning: &Meaning) -> HeaderMap {
         let revision = meaning.revision.as_ref().or(self.revision.as_ref());
         let mut headers = meaning.headers(revision.map(String::as_str));
         let is_opening = meaning.is("initialize");
@@ -194,13 +194,12 @@ impl Link {
 
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Relation {
-        // A message of too many values to be read, without an outline that names its request, passes as the answer.
-        let unread = match may_be_dense(message) {
-            true => Relation::Result,
-            false => Relation::Stray,
-        };
         let Some(json) = parse_or_outline(message) else {
-            return unread;
+            // One of too many values to be read, without an outline that names its request, passes as the answer.
+            return match may_be_dense(message) {
+                true => Relation::Result,
+                false => Relation::Stray,
+            };
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {
@@ -225,7 +224,7 @@ impl Link {
                 }
                 Relation::Result
             }
-            Message::Other => unread,
+            Message::Other => Relation::Stray,
             _ => Relation::Other,
         }
     }

@@ -1,5 +1,4 @@
-//! The user's own folder: one store for everything that this user runs, settings and a log. And the
-//! folders of agents.
+//! The user's own folder: one store for everything that this user runs, settings and a log.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -155,6 +155,7 @@ fn lead(
     versions: &BTreeMap<&'static str, String>,
 ) -> Lead {
     let mut lead = Lead::default();
+    let base_url = agent.facts().base_url;
     let stores = store.map(layout::spellings).unwrap_or_default();
     let stores: Vec<&str> = stores.iter().filter_map(|store| store.to_str()).collect();
     // A client that appends `/responses` to its base URL needs the version there, as the user has it.
@@ -165,8 +166,7 @@ fn lead(
     match agent {
         Agent::ClaudeCode => {
             let base = format!("{url}/anthropic");
-            lead.variables
-                .push(("ANTHROPIC_BASE_URL", base.clone().into()));
+            lead.variables.push((base_url, base.clone().into()));
             if !versions.contains_key("anthropic")
                 && std::env::var_os("ENABLE_TOOL_SEARCH").is_none()
             {
@@ -174,7 +174,7 @@ fn lead(
                 lead.variables.push(("ENABLE_TOOL_SEARCH", "true".into()));
             }
             // Settings win over the environment, and these win over the user's.
-            let mut settings = json!({"env": {"ANTHROPIC_BASE_URL": base}});
+            let mut settings = json!({"env": {base_url: base}});
             let rules = stores.iter().map(|store| format!("Read(/{store}/**)"));
             let rules: Vec<String> = rules.collect();
             if !rules.is_empty() {
@@ -183,12 +183,12 @@ fn lead(
             lead.arguments = vec!["--settings".into(), settings.to_string().into()];
         }
         Agent::Codex => {
-            let setting = format!("openai_base_url={}", json!(base("openai", "/v1")));
+            let setting = format!("{base_url}={}", json!(base("openai", "/v1")));
             lead.arguments = vec!["-c".into(), setting.into()];
         }
         Agent::GeminiCli => {
             lead.variables
-                .push(("GOOGLE_GEMINI_BASE_URL", format!("{url}/gemini").into()));
+                .push((base_url, format!("{url}/gemini").into()));
             if let Some(store) = store {
                 // It ignores a directory that does not exist yet.
                 _ = std::fs::create_dir_all(store);
@@ -204,7 +204,7 @@ fn lead(
                 ("openai", base("openai", "/v1")),
                 ("google", base("gemini", "/v1beta")),
             ] {
-                let path = ["provider", name, "options", "baseURL"];
+                let path = ["provider", name, "options", base_url];
                 set(&mut settings, &path, base.into());
             }
             for store in &stores {

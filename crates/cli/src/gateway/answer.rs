@@ -191,7 +191,7 @@ impl Service {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "a store does not answer, or takes nothing",
             ),
-            _ => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+            _ => own::typed(StatusCode::OK, "text/plain", "ok\n"),
         }
     }
 
@@ -211,7 +211,7 @@ impl Service {
                 return Ok(page::answer(path, &self.watch, token, hosts, &request));
             }
             _ if Plug::is_for(path) => {
-                return self.plug.answer(path, self, request).await;
+                return self.answer_plug(path, request).await;
             }
             _ => {
                 let message = "this server has no such path; a provider's needs the name of its upstream before it";
@@ -264,10 +264,13 @@ impl Service {
     /// The client of a request, by its headers and its query.
     fn client(&self, headers: &HeaderMap, query: Option<&str>) -> Client {
         let tenant = self.tenants.of(headers, query);
+        let keeps_apart = self.tenants.key.is_some();
         Client {
             whose: Whose::of(&self.tenants, tenant.as_ref(), headers),
             tenant,
-            credential: Credential::of(headers, query),
+            credential: (!keeps_apart)
+                .then(|| Credential::of(headers, query))
+                .flatten(),
         }
     }
 
@@ -314,7 +317,7 @@ impl Service {
             return own::refused(StatusCode::BAD_REQUEST, "the body must be JSON");
         };
         let readable = match client.credential {
-            Some(credential) if !keeps_apart && !is_owner => {
+            Some(credential) if !is_owner => {
                 let Ok(name) = self.readers.conversation(&credential, call) else {
                     let message = "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page";
                     return own::refused(StatusCode::FORBIDDEN, message);

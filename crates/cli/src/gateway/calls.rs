@@ -12,26 +12,25 @@ use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::metrics::Metric;
 use crate::gateway::outcome::{self, Outcome};
 use crate::gateway::own::{self, Refusal};
-use crate::gateway::plug::{COMPRESS, Plug, PlugTenant, compressed, retrieve};
+use crate::gateway::plug::{COMPRESS, PlugTenant, compressed, retrieve};
 use crate::gateway::service::Service;
 use crate::gateway::settings::OnFailure;
 
 /// The plug's name in metrics, in place of an upstream's.
 const NAME: &str = "plug";
 
-impl Plug {
+impl Service {
     /// Answers a request for `path`, which is for the plug.
-    pub(crate) async fn answer(
+    pub(crate) async fn answer_plug(
         &self,
         path: &str,
-        service: &Service,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
-        if self.tenants.is_empty() {
+        if self.plug.tenants.is_empty() {
             let message = "the settings have no `serve.compress_keys`";
             return own::refused(StatusCode::NOT_FOUND, message);
         }
-        let mut tenants = self.tenants.iter();
+        let mut tenants = self.plug.tenants.iter();
         let key = own::bearer(request.headers());
         let Some(tenant) = key.and_then(|key| tenants.find(|one| one.credential.is(key))) else {
             let message = "send one of `serve.compress_keys` as `Authorization: Bearer KEY`";
@@ -40,16 +39,16 @@ impl Plug {
         let is_compress = path == COMPRESS;
         match (request.method(), is_compress) {
             (&Method::POST, true) => {
-                let max = service.settings.max_body_bytes();
-                let read = service.uploads.read(request.into_body(), max).await?;
+                let max = self.settings.max_body_bytes();
+                let read = self.uploads.read(request.into_body(), max).await?;
                 let Read::Whole(bytes, _room) = read else {
                     return too_long();
                 };
-                answer_compress(service, tenant.clone(), &bytes).await
+                answer_compress(self, tenant.clone(), &bytes).await
             }
             (&Method::GET, false) => {
-                service.metrics.add(Metric::Reads, &[], 1);
-                service.watch.state().read(&tenant.name);
+                self.metrics.add(Metric::Reads, &[], 1);
+                self.watch.state().read(&tenant.name);
                 Ok(retrieve(tenant, path, request.uri()).await)
             }
             (_, true) => own::refused(StatusCode::METHOD_NOT_ALLOWED, "use POST"),

@@ -41,16 +41,21 @@ pub(crate) fn answer<B>(
         return own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET");
     }
     let rest = path.strip_prefix(PATH).unwrap_or_default();
-    let text = |kind, text: &str| own::typed(StatusCode::OK, kind, text.to_owned());
     let answer = match rest {
-        "" => text("text/html; charset=utf-8", include_str!("page/page.html")),
-        "/page.css" => text(
-            "text/css; charset=utf-8",
-            &[crate::page::STYLE, include_str!("page/page.css")].concat(),
+        "" => own::typed(
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            include_str!("page/page.html"),
         ),
-        "/page.js" => text(
+        "/page.css" => own::typed(
+            StatusCode::OK,
+            "text/css; charset=utf-8",
+            [crate::page::STYLE, include_str!("page/page.css")].concat(),
+        ),
+        "/page.js" => own::typed(
+            StatusCode::OK,
             "text/javascript; charset=utf-8",
-            &[crate::page::SCRIPT, include_str!("page/page.js")].concat(),
+            [crate::page::SCRIPT, include_str!("page/page.js")].concat(),
         ),
         _ if !own::bears(headers, token) => own::error(
             StatusCode::UNAUTHORIZED,

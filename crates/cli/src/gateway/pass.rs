@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -253,7 +252,7 @@ impl Service {
         self.metrics.took(begun.elapsed());
         let sent = sent.as_ref();
         let (reply, refusal) = match counted.send(&request, sent).await {
-            Ok(reply) => examined(reply, self.patience()).await,
+            Ok(reply) => examined(reply, self.sender.patience).await,
             Err(own) => (*own, None),
         };
         let is_taken = refusal.is_none() && reply.status().is_success();
@@ -326,7 +325,7 @@ impl Service {
         let Ok(reply) = counted.send(request, Some(&text)).await else {
             return Ok(None);
         };
-        let (reply, None) = examined(reply, self.patience()).await else {
+        let (reply, None) = examined(reply, self.sender.patience).await else {
             return Ok(None);
         };
         // Another reply says when to try again.
@@ -338,10 +337,6 @@ impl Service {
             );
         }
         Ok(Some(counted.marked(reply)))
-    }
-
-    fn patience(&self) -> Duration {
-        Duration::from_secs(self.settings.answer_seconds)
     }
 
     fn count_miss(&self, upstream: &str, miss: &PromptMiss) {

@@ -41,7 +41,7 @@ pub(crate) enum Payload {
 /// Sends requests to providers, and counts their replies.
 pub(crate) struct Sender {
     client: HttpClient<Body>,
-    patience: Duration,
+    pub(crate) patience: Duration,
     metrics: Arc<Metrics>,
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::finding::Finding;
+use crate::agents::Agent;
 use crate::agents::install::{read_text, refused};
 use crate::failure::Failure;
 use crate::units;
@@ -72,7 +73,7 @@ pub(super) fn findings(
 /// The name under which the client notes its trust in the hook that runs `command`, and the digest of the hook
 /// that it trusts. No document describes the digest; it is taken from what the client writes.
 fn place(path: &Path, hooks: &Value, command: &str) -> Option<(String, String)> {
-    let groups = hooks["hooks"]["PostToolUse"].as_array()?;
+    let groups = hooks["hooks"][Agent::Codex.facts().event].as_array()?;
     let all = groups.iter().enumerate().flat_map(|(nth, group)| {
         let hooks = group["hooks"].as_array().into_iter().flatten().enumerate();
         hooks.map(move |(at, hook)| (nth, at, group, hook))

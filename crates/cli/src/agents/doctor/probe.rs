@@ -82,20 +82,20 @@ impl Probe {
     }
 
     fn event(&self) -> Value {
-        let result = &self.original;
+        let (result, name) = (&self.original, self.agent.facts().event);
         match self.agent {
             Agent::ClaudeCode => json!({
-                "hook_event_name": "PostToolUse", "session_id": self.session, "cwd": "/", "tool_use_id": "probe",
+                "hook_event_name": name, "session_id": self.session, "cwd": "/", "tool_use_id": "probe",
                 "tool_name": "Bash", "tool_input": {"command": "true"},
                 "tool_response": {"stdout": result, "stderr": "", "interrupted": false},
             }),
             Agent::Codex => json!({
-                "hook_event_name": "PostToolUse", "session_id": self.session, "cwd": "/", "tool_use_id": "probe",
+                "hook_event_name": name, "session_id": self.session, "cwd": "/", "tool_use_id": "probe",
                 "tool_name": "mcp__offcut__probe", "tool_input": {},
                 "tool_response": {"content": [{"type": "text", "text": result}], "isError": false},
             }),
             Agent::GeminiCli => json!({
-                "hook_event_name": "AfterTool", "session_id": self.session, "cwd": "/",
+                "hook_event_name": name, "session_id": self.session, "cwd": "/",
                 "transcript_path": self.project.as_ref().map(|project| project.join("chats/probe.jsonl")),
                 "timestamp": "2026-01-01T00:00:00.000Z", "tool_name": "run_shell_command",
                 "tool_input": {"command": "true"}, "tool_response": {"llmContent": result},

@@ -74,7 +74,7 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Fai
         }
     }
     let output = is_shorter.then(|| {
-        let answer = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": response}});
+        let answer = json!({"hookSpecificOutput": {"hookEventName": event.hook_event_name, "updatedToolOutput": response}});
         answer.to_string()
     });
     let rows = sum.into_iter().collect();

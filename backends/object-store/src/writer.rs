@@ -42,9 +42,9 @@ impl ObjectWriter {
 
     /// Stores the content in the store.
     async fn upload(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        let (store, length) = (self.store.clone(), self.length);
-        let writer = &mut **self.spool()?;
-        store
+        let (spool, length) = (self.spool.as_mut(), self.length);
+        let writer = &mut **spool.ok_or_else(closed)?;
+        self.store
             .store(key, &mut Content::Written { writer, length })
             .await
     }

@@ -30,13 +30,16 @@ impl<'m> JsonRef<'m> {
         }
     }
 
-    /// The document's text, as `Display` gives it.
+    /// The document's text: compact for values, unchanged for a text.
     #[must_use]
     pub fn text(self) -> Cow<'m, str> {
-        match self {
-            Self::Spelled(text) => text.into(),
-            value => value.to_string().into(),
-        }
+        // Several times as fast as a value's `Display`. No value fails.
+        let text = match self {
+            Self::Value(value) => serde_json::to_string(value),
+            Self::Object(fields) => serde_json::to_string(fields),
+            Self::Spelled(text) => return text.into(),
+        };
+        text.unwrap_or_default().into()
     }
 }
 
@@ -52,16 +55,9 @@ impl<'m> From<&'m Map<String, Value>> for JsonRef<'m> {
     }
 }
 
-/// Writes the document's text: compact for values, unchanged for a text.
 impl fmt::Display for JsonRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Value(value) => value.fmt(f),
-            Self::Object(fields) => {
-                f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?)
-            }
-            Self::Spelled(text) => f.write_str(text),
-        }
+        f.write_str(&self.text())
     }
 }
 

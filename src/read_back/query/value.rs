@@ -93,9 +93,10 @@ impl Held<Vec<Value>> {
 
 impl Held<Entries> {
     fn insert(&mut self, key: Text, value: Value) {
-        let is_known = self.content.contains_key(&key);
-        self.admit(if is_known { 0 } else { ENTRY }, &value);
-        self.content.insert(key, value);
+        self.admit(0, &value);
+        if self.content.insert(key, value).is_none() {
+            self.charge.add(ENTRY);
+        }
     }
 
     fn sorted(&self) -> BTreeMap<&Text, &Value> {

@@ -131,7 +131,7 @@ pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
     clippy::expect_used,
     reason = "prefix, phase and name are all made of safe segments of bounded length"
 )]
-pub(crate) fn safe_key(path: String) -> Key {
+fn safe_key(path: String) -> Key {
     Key::new(path).expect("safe segments")
 }
 

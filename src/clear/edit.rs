@@ -45,7 +45,7 @@ pub(super) enum Content {
 }
 
 impl SlotEdit {
-    pub(super) fn new(item: &Item<'_>, outcome: Outcome, content: Content) -> Self {
+    pub(super) fn new(item: &Item<'_>, outcome: Outcome) -> Self {
         let mut decision = item.decision();
         decision.outcome = outcome;
         Self {
@@ -53,7 +53,7 @@ impl SlotEdit {
             place: item.place,
             id: item.id,
             grounds: item.grounds,
-            content,
+            content: Content::Kept,
             frame: None,
             arguments: None,
         }
@@ -61,7 +61,7 @@ impl SlotEdit {
 
     /// An edit that keeps the item.
     pub(super) fn kept(item: &Item<'_>, reason: Reason) -> Self {
-        Self::new(item, Outcome::Kept(reason), Content::Kept)
+        Self::new(item, Outcome::Kept(reason))
     }
 
     /// Keeps the item as it is, and its arguments with it.

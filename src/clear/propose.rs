@@ -13,7 +13,6 @@ use crate::backend::layout::Phase;
 use crate::config::Policy;
 use crate::decisions::Substitute;
 use crate::format::PartRef;
-use crate::format::owned::owned;
 use crate::guard::{HandlerError, guard};
 use crate::handler::{Action, ClearHandler, ToolOutcome};
 use crate::json::{Leaving, leaving};
@@ -133,7 +132,7 @@ impl<'a> Planner<'a> {
             Some(_) if stores => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        let edit = SlotEdit::new(item, outcome, Content::Kept);
+        let edit = SlotEdit::new(item, outcome);
         self.propose(edit, lines, failure.or(wrong_id).or_else(|| of.failure()));
     }
 
@@ -168,7 +167,7 @@ impl<'a> Planner<'a> {
                 problem: OnceCell::new(),
             };
             let line = self.stubs.part(&of, part, 1);
-            let edit = SlotEdit::new(item, Outcome::Cleared, Content::Kept);
+            let edit = SlotEdit::new(item, Outcome::Cleared);
             self.propose(edit, vec![line], of.failure());
         }
     }
@@ -211,7 +210,7 @@ impl<'a> Planner<'a> {
             None => Outcome::Lost,
             Some(_) => Outcome::Cleared,
         };
-        let mut edit = SlotEdit::new(item, outcome, Content::Kept);
+        let mut edit = SlotEdit::new(item, outcome);
         edit.frame = frame;
         self.propose(edit, lines, wrong_id);
     }
@@ -288,7 +287,7 @@ impl Planner<'_> {
         let call = slots.call_of(slot);
         let outcome = ToolOutcome {
             call: call.clone(),
-            parts: slot.parts.iter().map(|part| owned(*part)).collect(),
+            parts: slot.parts.iter().map(|part| (*part).into()).collect(),
             is_error: slot.head.is_error,
         };
         let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
@@ -320,8 +319,8 @@ impl Planner<'_> {
             Some(_) => Outcome::Replaced,
             None => Outcome::Lost,
         };
-        let content = Content::Given(Box::new(replacement), store);
-        let mut edit = SlotEdit::new(item, outcome, content);
+        let mut edit = SlotEdit::new(item, outcome);
+        edit.content = Content::Given(Box::new(replacement), store);
         edit.resize(&session.meter, &Substitute::Parts(shown));
         edit.decision.fail_first(failure);
         if let Some(mut arguments) = arguments {
@@ -350,7 +349,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let put = Substitute::Arguments(text.to_owned());
-        let mut edit = SlotEdit::new(item, Outcome::Replaced, Content::Kept);
+        let mut edit = SlotEdit::new(item, Outcome::Replaced);
         edit.resize(&self.pass.session.meter, &put);
         edit.content = Content::Ready(put);
         Ok(Some(edit))

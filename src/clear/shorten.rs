@@ -98,7 +98,7 @@ async fn preview_of_content(
         was_previewed_in,
         ..
     } = shown;
-    let (session, hint) = (&pass.session, &own.hint);
+    let (session, hint) = (pass.session, &own.hint);
     let Some(stored) = &own.stored else {
         return Ok(None);
     };

@@ -156,7 +156,7 @@ pub(super) trait Blocks {
             let kind = part.text("type");
             let (is_part, is_text) = (!kind.is_empty(), Self::is_text(kind));
             for (name, value) in part.fields() {
-                let is_mark = is_part && is_cache_mark(name) && value.kind() != Kind::Null;
+                let is_mark = is_part && is_cache_mark(name) && is_given(Some(value));
                 let is_unknown = are_kept && is_text && !is_own(name);
                 if is_mark || is_unknown {
                     match moved.iter_mut().find(|(other, _)| *other == name) {

@@ -1,7 +1,6 @@
 //! A request's body as text: its messages, and every byte around them.
 
 use std::fmt;
-use std::ops::Range;
 
 use crate::backend::debug_as_chain;
 use crate::json::{InvalidJson, JsonRef, JsonText, Node, View};
@@ -40,8 +39,6 @@ pub struct RequestBody {
     format: Option<WireFormat>,
     /// The body as it came.
     document: JsonText,
-    /// The place of each message in it.
-    places: Vec<Range<usize>>,
     messages: Vec<JsonText>,
 }
 
@@ -122,7 +119,7 @@ impl RequestBody {
         if list.is_none() && !is_text {
             return Err(BodyError::NoMessages);
         }
-        let items = || list.into_iter().flat_map(|(_, list)| list.items());
+        let items = || items(root);
         let tools = root.get("tools");
         let all = root.values() * VALUE
             + root.objects(DEPTH) * OBJECT
@@ -135,11 +132,9 @@ impl RequestBody {
         let format = list.map_or(Some(WireFormat::Responses), |(field, _)| {
             WireFormat::of_messages(root, field, || messages.iter().map(Node::root))
         });
-        let places = items().map(Node::range).collect();
         Ok(Self {
             format,
             document,
-            places,
             messages,
         })
     }
@@ -153,8 +148,7 @@ impl RequestBody {
     /// The name of the framework's format that a message is in, by [`foreign_format`].
     #[must_use]
     pub fn foreign_format(&self) -> Option<&'static str> {
-        let (_, messages) = WireFormat::list(Node::root(&self.document))?;
-        messages.items().find_map(foreign_format)
+        items(Node::root(&self.document)).find_map(foreign_format)
     }
 
     /// The messages as they are now.
@@ -165,8 +159,7 @@ impl RequestBody {
 
     /// The messages as they came.
     pub fn originals(&self) -> impl Iterator<Item = &str> {
-        let places = self.places.iter();
-        places.map(|place| &self.document.as_str()[place.clone()])
+        items(Node::root(&self.document)).map(Node::spelling)
     }
 
     /// The messages, to be changed through [`Spelled`](super::Spelled). Their number is fixed,
@@ -196,11 +189,18 @@ impl RequestBody {
     }
 }
 
+/// The messages of a body.
+fn items(body: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    let list = WireFormat::list(body);
+    list.into_iter().flat_map(|(_, list)| list.items())
+}
+
 /// Writes the whole body, with the current messages.
 impl fmt::Display for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, mut at) = (self.document.as_str(), 0);
-        for (message, place) in self.messages.iter().zip(&self.places) {
+        let places = items(Node::root(&self.document)).map(Node::range);
+        for (message, place) in self.messages.iter().zip(places) {
             f.write_str(&text[at..place.start])?;
             f.write_str(message.as_str())?;
             at = place.end;

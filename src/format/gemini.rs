@@ -2,7 +2,7 @@
 
 mod response;
 
-use crate::json::{Edit, Kind, New, View};
+use crate::json::{Edit, New, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
@@ -145,7 +145,7 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
         let (url, mime) = (field(file, URI)?.as_str()?, mime(file));
         Some(PartRef::Link { mime, url })
     };
-    let is_there = |names| field(part, names).is_some_and(|one| one.kind() != Kind::Null);
+    let is_there = |names| is_given(field(part, names));
     // Of two media, neither is all of the part.
     let has_both = is_there(INLINE) && is_there(FILE);
     let media = || inline().or_else(file).filter(|_| !has_both);

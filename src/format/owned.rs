@@ -9,32 +9,26 @@ use serde_json::Value;
 use super::{Data, PartRef};
 use crate::content::Part;
 
-/// A part as a handler gets it. JSON that can't be read as a value becomes text.
-pub(crate) fn owned(part: PartRef<'_>) -> Part {
-    let read = |json: JsonRef<'_>, part: fn(Value) -> Part| {
-        json.to_value()
-            .map_or_else(|| json.to_string().into(), part)
-    };
-    match part {
-        PartRef::Text(text) => Part::Text(text.to_owned()),
-        PartRef::Json(json) => read(json, Part::Json),
-        PartRef::Media { mime, data } => Part::Media {
-            mime: mime.to_owned(),
-            // Invalid base64 is passed on verbatim.
-            data: decode(data).unwrap_or_else(|| raw(data)),
-        },
-        PartRef::Link { mime, url } => Part::Link {
-            mime: mime.map(str::to_owned),
-            url: url.to_owned(),
-        },
-        PartRef::Opaque(json) => read(json, Part::Opaque),
-    }
-}
-
-/// A part as a value. JSON that can't be read as one becomes text, and invalid base64 stays as it is.
+/// A part as a handler gets it. JSON that can't be read as a value becomes text, and invalid base64 stays as it is.
 impl From<PartRef<'_>> for Part {
     fn from(part: PartRef<'_>) -> Self {
-        owned(part)
+        let read = |json: JsonRef<'_>, part: fn(Value) -> Self| {
+            json.to_value()
+                .map_or_else(|| json.to_string().into(), part)
+        };
+        match part {
+            PartRef::Text(text) => Self::Text(text.to_owned()),
+            PartRef::Json(json) => read(json, Self::Json),
+            PartRef::Media { mime, data } => Self::Media {
+                mime: mime.to_owned(),
+                data: decode(data).unwrap_or_else(|| raw(data)),
+            },
+            PartRef::Link { mime, url } => Self::Link {
+                mime: mime.map(str::to_owned),
+                url: url.to_owned(),
+            },
+            PartRef::Opaque(json) => read(json, Self::Opaque),
+        }
     }
 }
 
@@ -43,7 +37,7 @@ impl PartialEq<Part> for PartRef<'_> {
     fn eq(&self, other: &Part) -> bool {
         match *self {
             Self::Text(text) => matches!(other, Part::Text(other) if other == text),
-            part => owned(part) == *other,
+            part => Part::from(part) == *other,
         }
     }
 }

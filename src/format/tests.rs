@@ -1,9 +1,9 @@
 //! Helpers for the tests of all wire formats.
 
+use crate::content::Part;
 use crate::json::JsonText;
 use serde_json::{Value, json};
 
-use super::owned::owned;
 use super::{Format, Piece, Spelled, WireFormat};
 
 /// The pieces that `format` shows of a message, one on each line.
@@ -68,7 +68,7 @@ fn l5_parts_that_stay_are_as_they_were() {
         let mut parts = Vec::new();
         format.visit(&long, &mut |piece| {
             if let Piece::Content(part) = piece {
-                parts.push(owned(part));
+                parts.push(Part::from(part));
             }
         });
         let at = parts.iter().position(|part| *part == "long".into());

@@ -10,7 +10,7 @@ use crate::content::{Body, Part, ToolOutput};
 use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
 use crate::error::OffloadError;
 use crate::format::PartRef;
-use crate::format::owned::{decode, owned};
+use crate::format::owned::decode;
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::rounds::Slot;
@@ -185,11 +185,11 @@ async fn are_hints(
 fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
     let limit = policy.max_length_for_trunc;
     let part = |part: &PartRef<'_>| match part {
-        PartRef::Media { data, .. } => decode(*data).map(|_| owned(*part)),
+        PartRef::Media { data, .. } => decode(*data).map(|_| (*part).into()),
         PartRef::Json(json) => {
             let text = json.text();
             if text.len() <= limit {
-                return Some(owned(*part));
+                return Some((*part).into());
             }
             // Only JSON over the limit is stored, and then in its own spelling. A value takes many times as much
             // memory as its text.
@@ -198,7 +198,7 @@ fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
             let value = value.filter(|value| value.to_string() == text);
             Some(value.map_or_else(|| text.into_owned().into(), Part::Json))
         }
-        part => Some(owned(*part)),
+        part => Some((*part).into()),
     };
     slot.parts.iter().map(part).collect()
 }

@@ -18,7 +18,6 @@ mod arrivals;
 mod beginning;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use futures_util::future::join;
 
@@ -40,7 +39,7 @@ const ATTEMPTS: usize = 8;
 /// Truncates and clears a whole history. The report is not passed to observers yet.
 pub(crate) async fn reduce(
     session: &Session,
-    memory: &Arc<Memory>,
+    memory: &Memory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
     let mut history = History {
@@ -64,7 +63,7 @@ pub(crate) async fn reduce(
 /// One call, over all its attempts.
 struct History<'a> {
     session: &'a Session,
-    memory: &'a Arc<Memory>,
+    memory: &'a Memory,
     records: Option<&'a Records>,
     /// Number of decisions and records that could not be understood.
     unusable: usize,

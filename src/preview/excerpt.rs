@@ -14,7 +14,7 @@
 //! names that are in no shown line, each after the number of a line that has it. The last line gives
 //! the number of bytes that are in no shown line.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::preview::names::each_name;
 use crate::preview::plain::PlainText;
@@ -169,33 +169,37 @@ struct ShownText<'p> {
     /// The number of the last one's line, as the text has it.
     number: Option<(u64, usize)>,
     names: Vec<(u64, &'p str)>,
-    /// The names that have not been found in their lines yet.
-    missing: BTreeSet<(u64, &'p str)>,
+    /// The names that have not been found in their lines yet, by line.
+    missing: BTreeMap<u64, BTreeSet<&'p str>>,
 }
 
 impl<'p> ShownText<'p> {
     fn new(lines: &'p str, names: Vec<(u64, &'p str)>) -> Self {
+        let mut missing = BTreeMap::<u64, BTreeSet<&str>>::new();
+        for (line, name) in &names {
+            missing.entry(*line).or_default().insert(*name);
+        }
         Self {
             lines,
             found: Vec::new(),
             number: None,
-            missing: names.iter().copied().collect(),
+            missing,
             names,
         }
     }
 
     fn see(&mut self, unit: Unit<'_>) {
         let line = unit.place.line;
-        let mut of_line = self.missing.range((line, "")..);
-        if of_line.next().is_some_and(|(next, _)| *next == line) {
-            each_name(unit.text, |name| {
-                self.missing.retain(|one| *one != (line, name.text));
-            });
+        if let Some(missing) = self.missing.get_mut(&line) {
+            each_name(unit.text, |name| _ = missing.remove(name.text));
             each_value(unit.text, |kind, text| {
                 if kind == Kind::Flag {
-                    self.missing.retain(|one| *one != (line, text));
+                    missing.remove(text);
                 }
             });
+            if missing.is_empty() {
+                self.missing.remove(&line);
+            }
         }
         if self.lines.is_empty() {
             return;

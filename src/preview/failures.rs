@@ -226,7 +226,7 @@ impl Templates {
 }
 
 /// The same in every run, so that a preview is.
-const HASHER: FixedState = FixedState::with_seed(0);
+pub(crate) const HASHER: FixedState = FixedState::with_seed(0);
 
 /// Hash of the template of a line.
 pub(crate) fn template(line: &str) -> u64 {

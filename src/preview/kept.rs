@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::hash::BuildHasher;
 
-use foldhash::fast::{FixedState, RandomState};
+use foldhash::fast::RandomState;
 
 use crate::preview::choice::{Preview, choose};
 use crate::preview::excerpt::Excerpt;
-use crate::preview::failures::{Templates, failing, may_be_failure};
+use crate::preview::failures::{HASHER, Templates, failing, may_be_failure};
 use crate::preview::found::worth;
 use crate::preview::head_tail::HeadTailSketch;
 use crate::preview::names::each_name;
@@ -23,8 +23,6 @@ const MAX_UNITS: usize = 16 * 1024;
 const END: usize = MAX_KEPT / 8;
 /// Maximum number of names remembered, to detect new ones. Any further name counts as known.
 const MAX_SEEN: usize = 32 * 1024;
-/// The same in every run, so that a preview is.
-const NAMES: FixedState = FixedState::with_seed(0);
 /// Worth of a failure or an outcome, in names, where lines are dropped.
 const TELLING: f32 = 12.0;
 /// Lines are chosen by their names only if at least one in this many bytes is in lines with names.
@@ -70,7 +68,7 @@ impl KeptLines {
             let mut is_named = false;
             each_name(unit.text, |name| {
                 is_named = true;
-                if self.seen.len() < MAX_SEEN && self.seen.insert(NAMES.hash_one(name.text)) {
+                if self.seen.len() < MAX_SEEN && self.seen.insert(HASHER.hash_one(name.text)) {
                     news += worth(name.text);
                 }
             });

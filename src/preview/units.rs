@@ -156,17 +156,21 @@ impl Cutter {
         (self.line, self.byte) = (line, 0);
     }
 
+    /// The most bytes that stay in one piece here.
+    fn limit(&self) -> usize {
+        if self.byte == 0 { MAX_LINE } else { MAX_PIECE }
+    }
+
     /// Cuts off the units that are complete.
     fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
         self.open.reserve_exact(more.len());
         self.open.push_str(more);
-        let limit = if self.byte == 0 { MAX_LINE } else { MAX_PIECE };
-        if !ends_line && self.open.len() <= limit {
+        if !ends_line && self.open.len() <= self.limit() {
             return;
         }
         let open = std::mem::take(&mut self.open);
         let mut rest = &open[..];
-        while rest.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
+        while rest.len() > self.limit() {
             let (piece, after) = rest.split_at(piece_length(rest));
             self.unit(piece, false, see);
             rest = after;

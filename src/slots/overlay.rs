@@ -19,19 +19,6 @@ pub(crate) struct Overlay<'c> {
 pub(crate) struct Puts(BTreeMap<Place, Substitute>);
 
 impl Puts {
-    /// Adds a replacement. Returns `false` if it does not fit its place.
-    pub(crate) fn put(&mut self, place: Place, put: Substitute) -> bool {
-        let fits = match place.subject {
-            Subject::Result => matches!(put, Substitute::Parts(_)),
-            Subject::Arguments => matches!(put, Substitute::Arguments(_)),
-            Subject::UserText => put.only_text().is_some(),
-        };
-        if fits {
-            self.0.insert(place, put);
-        }
-        fits
-    }
-
     /// Changes the messages.
     pub(crate) fn apply(self, conversation: &mut dyn Conversation) {
         for (place, put) in self.0 {
@@ -60,7 +47,15 @@ impl<'c> Overlay<'c> {
 
     /// Shows `put` at `place`. Returns `false` if it does not fit there.
     pub(crate) fn put(&mut self, place: Place, put: Substitute) -> bool {
-        self.puts.put(place, put)
+        let fits = match place.subject {
+            Subject::Result => matches!(put, Substitute::Parts(_)),
+            Subject::Arguments => matches!(put, Substitute::Arguments(_)),
+            Subject::UserText => put.only_text().is_some(),
+        };
+        if fits {
+            self.puts.0.insert(place, put);
+        }
+        fits
     }
 
     fn replace(&mut self, message: usize, subject: Subject, index: usize, put: Substitute) {

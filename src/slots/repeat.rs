@@ -7,7 +7,6 @@ use super::overlay::Overlay;
 use super::reading::{Slots, bytes_of, tokens_of};
 use crate::decisions::Moment;
 use crate::format::Place;
-use crate::format::owned::owned;
 use crate::report::{Decision, Outcome};
 use crate::session::Session;
 
@@ -35,15 +34,14 @@ pub(crate) fn repeat(
         };
         let original = |part: usize| {
             let part = slots.outline.slots.get(at)?.parts.get(part)?;
-            Some(owned(*part))
+            Some((*part).into())
         };
         let Some(put) = decided.put.over(original) else {
             repeated.unusable += 1;
             continue;
         };
         // Only users' code may make anything longer.
-        let hooks = &session.policy(item.tool).hooks;
-        let may_grow = hooks.trunc_handler.is_some() || hooks.clear_handler.is_some();
+        let may_grow = session.policy(item.tool).hooks.has_handler();
         let mut decision = item.decision();
         decision.outcome = Outcome::Repeated;
         decision.locations.clone_from(&decided.locations);

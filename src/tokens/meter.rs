@@ -35,7 +35,7 @@ impl fmt::Debug for Meter {
 /// A text of a message, or the text of its JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Text<'m> {
-    pub(crate) text: Cow<'m, str>,
+    text: Cow<'m, str>,
     /// True for a part that the format does not know, counted as what it holds: media by their kind, and nothing
     /// for what only the provider can read.
     is_opaque: bool,
@@ -120,7 +120,7 @@ impl Meter {
     }
 
     /// The number of tokens of a text.
-    pub(crate) fn count_text(&self, text: &Text<'_>) -> u64 {
+    fn count_text(&self, text: &Text<'_>) -> u64 {
         self.count(text.fingerprint(), text)
     }
 

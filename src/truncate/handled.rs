@@ -6,7 +6,6 @@ use super::held::text_bytes;
 use super::job::Job;
 use super::run::truncate_by_limit;
 use super::truncated::Truncated;
-use crate::backend::content::Target;
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
 use crate::content::{Body, Part, ToolOutput, parts_of};
@@ -81,9 +80,7 @@ async fn replace(
     if let Some(content) = replacement.content.clone() {
         let (id, failure) = session.id_for(Phase::Truncate, replacement, call);
         decision.fail_first(failure);
-        let digest = digest(&content);
-        let name = id.name_of(&digest);
-        let target = Target::new(&session.roots, Phase::Truncate, &name, &digest);
+        let target = job.target(&id, 1, &digest(&content));
         match target.save(job.backend, content).await {
             Ok(location) => {
                 decision.outcome = Outcome::Replaced;

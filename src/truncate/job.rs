@@ -1,6 +1,8 @@
 //! A call whose result is truncated, and the rules that apply to it.
 
 use crate::backend::Backend;
+use crate::backend::content::{Id, Target};
+use crate::backend::layout::Phase;
 use crate::config::{Policy, PreviewLength};
 use crate::content::ToolCall;
 use crate::preview::Sketch;
@@ -45,6 +47,12 @@ impl<'a> Job<'a> {
     /// An empty sketch of a text.
     pub(super) fn sketch(&self) -> Sketch {
         Sketch::new(self.policy.preview, self.preview_length.at_most())
+    }
+
+    /// The names of the result's `number`-th stored text, counted from 1.
+    pub(super) fn target(&self, id: &Id, number: usize, digest: &str) -> Target {
+        let name = id.name_of(digest).part(number);
+        Target::new(&self.session.roots, Phase::Truncate, &name, digest)
     }
 
     /// A decision about the result, without sizes.

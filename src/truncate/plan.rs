@@ -8,8 +8,7 @@ use super::file_read::reads_a_file;
 use super::held::{ArrivingText, Held};
 use super::job::Job;
 use crate::backend::Location;
-use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Target};
-use crate::backend::layout::Phase;
+use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE};
 use crate::hint::{Draft, Kind};
 use crate::report::Change;
 
@@ -70,9 +69,7 @@ impl<'a> ResultPlanner<'a> {
     fn new(job: Job<'a>, id: &Id, held: &Held<'_>, broken: Option<usize>) -> Self {
         // The number after the name is not known yet; six digits are as long as it can get.
         let number = if held.has_several_slots() { 999_999 } else { 1 };
-        let name = id.name_of(DIGEST_EXAMPLE).part(number);
-        let roots = &job.session.roots;
-        let target = Target::new(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
+        let target = job.target(id, number, DIGEST_EXAMPLE);
         let keys = target.keys(job.backend.now()).into_iter();
         let locations = keys.map(|key| job.backend.locate(&key));
         Self {
@@ -219,8 +216,7 @@ impl<'a> ResultPlanner<'a> {
         };
         let (preview, problem) = match own() {
             Some(Ok(preview)) => (preview, None),
-            Some(Err(problem)) => (text.sketch.show(share), Some(problem)),
-            None => (text.sketch.show(share), None),
+            failed => (text.sketch.show(share), failed.and_then(Result::err)),
         };
         Cut {
             problem,

@@ -7,9 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::held::Piece;
 use super::job::{Job, MAX_TAKEN_BACK};
-use crate::backend::content::{BLOCK, Id, Target};
+use crate::backend::content::{BLOCK, Id};
 use crate::backend::key::{digest, digest_from_sha256};
-use crate::backend::layout::Phase;
 use crate::backend::{BackendError, ErrorKind, Location, Writer};
 
 /// Number of attempts at reading a block back from a writer.
@@ -87,7 +86,7 @@ impl Spill {
         number: usize,
     ) -> Result<Location, BackendError> {
         let digest = digest_from_sha256(&self.sha256.clone().finalize().into());
-        let target = target(job, id, number, &digest);
+        let target = job.target(id, number, &digest);
         target.name(job.backend, self.written()?).await
     }
 
@@ -110,7 +109,7 @@ impl Spill {
             }
             [Piece::Memory(content)] => {
                 let content = Bytes::from(std::mem::take(content));
-                let target = target(job, id, number, &digest(&content));
+                let target = job.target(id, number, &digest(&content));
                 return target.save(job.backend, content).await;
             }
             _ => {}
@@ -128,10 +127,4 @@ impl Spill {
         }
         whole.name(job, id, number).await
     }
-}
-
-/// The names of the result's `number`-th stored text, counted from 1.
-fn target(job: Job<'_>, id: &Id, number: usize, digest: &str) -> Target {
-    let name = id.name_of(digest).part(number);
-    Target::new(&job.session.roots, Phase::Truncate, &name, digest)
 }

@@ -37,7 +37,10 @@ impl PartialEq<Part> for PartRef<'_> {
     fn eq(&self, other: &Part) -> bool {
         match *self {
             Self::Text(text) => matches!(other, Part::Text(other) if other == text),
-            part => Part::from(part) == *other,
+            part => {
+                let own: Part = part.into();
+                own == *other
+            }
         }
     }
 }

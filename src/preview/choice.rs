@@ -21,7 +21,8 @@ use crate::preview::factors::factors;
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::{Found, Named};
 use crate::preview::heads::{heads, without_repeats};
-use crate::preview::outcomes::{ending, told, without_header};
+use crate::preview::outcomes::{ending, without_header};
+use crate::preview::signs::{COUNTS, EXIT, signs};
 use crate::preview::text::lines::Length;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
@@ -161,7 +162,7 @@ impl<'u, 't> Chooser<'u, 't> {
         let (all, share) = (self.left, self.left / ENDING);
         let of_told = share.max(MIN_ENDING.min(all / 2));
         for unit in ending(self.units) {
-            let is_told = told(self.units[unit].text).any();
+            let is_told = signs(self.units[unit].text) & (EXIT | COUNTS) != 0;
             self.take_line(unit, all - if is_told { of_told } else { share });
         }
     }

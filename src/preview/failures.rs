@@ -6,18 +6,14 @@
 
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
-use regex::Regex;
 
-pub(crate) use crate::preview::failure_words::is_failure;
-use crate::preview::failure_words::{is_fatal, without_digits};
-use crate::preview::pattern::pattern;
+use crate::preview::signs::{FAILURE, FATAL, PLACE, is_failure, signs, without_digits};
 use crate::preview::units::{OwnedUnit, Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
-const FAILURE: f32 = 10.0;
+const WORTH: f32 = 10.0;
 /// Maximum number of lines that report failures and come before others. Those that differ in digits
 /// alone count once.
 const MAX_FAILURES: usize = 16;
@@ -27,27 +23,9 @@ const LAST: usize = 4;
 /// lines do.
 const PLACES: usize = 5;
 
-/// A place in a file, and something about it.
-static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^\s*[^\s:()]*[^\s:()/.]\.\w+(?::[0-9]+:[0-9]+: \S|:[0-9]+: \w+ ?[:：]|\([0-9]+(?:,[0-9]+)?\) ?: \S)",
-    )
-});
-
-/// Words of lines that are not failures.
-static MILD: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:warning|warn|warnung|avertissement|advertencia|note|info|hint|debug)\b|警告|注意",
-    )
-});
-
-/// Returns true if `line` may report a failure, by its words or by the place that it begins with.
-pub(crate) fn may_be_failure(line: &str) -> bool {
-    is_failure(line) || is_about_place(line)
-}
-
-fn is_about_place(line: &str) -> bool {
-    PLACE.is_match(line) && !MILD.is_match(line)
+/// Returns the signs in the lines of a unit.
+pub(crate) fn signs_of(unit: &Unit<'_>) -> u8 {
+    unit.lines().fold(0, |all, line| all | signs(line))
 }
 
 /// Extra worth of each unit for the failure that it reports. Code that could fail reports nothing, nor
@@ -61,7 +39,7 @@ pub(crate) fn failure_worth<'t>(units: &[Unit<'t>]) -> Vec<f32> {
         let counts = distinct.len() < MAX_FAILURES
             && unit.lines().any(is_failure)
             && distinct.insert(own_text(unit).trim());
-        if counts { FAILURE } else { 0.0 }
+        if counts { WORTH } else { 0.0 }
     };
     units.iter().map(worth).collect()
 }
@@ -72,11 +50,9 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     if is_excerpt_of_file(units) {
         return Vec::new();
     }
-    let has = |at: &usize, is: fn(&str) -> bool| units[*at].lines().any(is);
-    let places: HashSet<usize> = (0..units.len())
-        .filter(|at| has(at, is_about_place))
-        .collect();
-    let are_reports = places.len() as u64 * PLACES as u64 <= templates.lines;
+    let found: Vec<u8> = units.iter().map(signs_of).collect();
+    let places = found.iter().filter(|signs| **signs & PLACE != 0).count();
+    let are_reports = places as u64 * PLACES as u64 <= templates.lines;
     let odd = templates.odd().map(|(unit, count)| (unit.place, count));
     let odd: HashMap<Place, u64> = odd.collect();
     let is_odd = |at: &usize, most: u64| {
@@ -86,9 +62,9 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     // The ways in which a line is known to report a failure, the surest first.
     const TOLD: usize = 3;
     let signs: [&dyn Fn(&usize) -> bool; 5] = [
-        &|at| has(at, is_fatal),
-        &|at| has(at, is_failure),
-        &|at| are_reports && places.contains(at),
+        &|at| found[*at] & FATAL != 0,
+        &|at| found[*at] & FAILURE != 0,
+        &|at| are_reports && found[*at] & PLACE != 0,
         &|at| is_odd(at, ODD),
         &|at| is_odd(at, u64::MAX),
     ];
@@ -243,7 +219,7 @@ pub(crate) fn template(line: &str) -> u64 {
 /// Hash of a line without its digits, but for the first of a status: `exited 1` is not `exited 0`.
 fn template_of_letters(line: &str) -> u64 {
     let mut letters = HASHER.build_hasher();
-    let (mut start, mut is_status) = (0, false);
+    let (mut start, mut last) = (0, "");
     for (at, byte) in line.bytes().enumerate() {
         let begins = at == start;
         if matches!(byte, b' ' | b'\t' | b'=' | b':' | b'"' | b',') {
@@ -251,9 +227,9 @@ fn template_of_letters(line: &str) -> u64 {
             if word.is_empty() {
                 continue;
             }
-            is_status = is_before_status(word);
+            last = word;
         }
-        if !byte.is_ascii_digit() || begins && is_status {
+        if !byte.is_ascii_digit() || begins && is_before_status(last) {
             letters.write_u8(byte);
         }
     }
@@ -457,10 +433,10 @@ mod tests {
     #[test]
     fn a_repeated_failure_counts_once() {
         let few = units("FAIL a\nok\nFAIL a\n  FAIL a\nFAIL b");
-        assert_eq!(failure_worth(&few), [FAILURE, 0.0, 0.0, 0.0, FAILURE]);
+        assert_eq!(failure_worth(&few), [WORTH, 0.0, 0.0, 0.0, WORTH]);
         let many: String = (0..99).map(|n| format!("FAIL {n}\n")).collect();
         let worth: f32 = failure_worth(&units(&many)).into_iter().sum();
-        assert!((worth - FAILURE * MAX_FAILURES as f32).abs() < 0.01);
+        assert!((worth - WORTH * MAX_FAILURES as f32).abs() < 0.01);
         assert_eq!(found(&many), ["FAIL 0"]);
     }
 }

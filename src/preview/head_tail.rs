@@ -1,7 +1,7 @@
 //! The beginning and the end of a text, with the lines between them that report failures.
 
-use crate::preview::failures::may_be_failure;
 use crate::preview::plain::Piece;
+use crate::preview::signs::may_be_failure;
 use crate::preview::text::lines::{Length, Position, count_feeds};
 use crate::preview::units::{CUT, Place, Unit, mark_of};
 

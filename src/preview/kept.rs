@@ -7,11 +7,12 @@ use foldhash::fast::RandomState;
 
 use crate::preview::choice::{Preview, choose};
 use crate::preview::excerpt::Excerpt;
-use crate::preview::failures::{HASHER, Templates, failing, may_be_failure};
+use crate::preview::failures::{HASHER, Templates, failing, signs_of};
 use crate::preview::found::worth;
 use crate::preview::head_tail::HeadTailSketch;
 use crate::preview::names::each_name;
-use crate::preview::outcomes::{is_ruler, told};
+use crate::preview::outcomes::is_ruler;
+use crate::preview::signs::{FAILURE, FATAL, PLACE};
 use crate::preview::text::lines::Length;
 use crate::preview::units::{OwnedUnit, Unit};
 
@@ -61,9 +62,9 @@ impl KeptLines {
 
     /// Keeps a unit if it is worth that.
     fn keep(&mut self, unit: Unit<'_>) {
-        let may_fail = unit.lines().any(may_be_failure);
-        let is_telling = may_fail || unit.lines().any(|line| told(line).any());
-        let mut news = if is_telling { TELLING } else { 0.0 };
+        let signs = signs_of(&unit);
+        let may_fail = signs & (FAILURE | PLACE) != 0;
+        let mut news = if signs & !FATAL != 0 { TELLING } else { 0.0 };
         if self.wanted != Preview::HeadTail {
             let mut is_named = false;
             each_name(unit.text, |name| {

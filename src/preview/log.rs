@@ -16,11 +16,12 @@ use std::sync::LazyLock;
 use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
-use crate::preview::failures::{is_failure, template};
+use crate::preview::failures::template;
 use crate::preview::head_tail::without_middle;
 use crate::preview::pattern::pattern;
 use crate::preview::plain::plain;
 use crate::preview::records::MORE;
+use crate::preview::signs::is_failure;
 
 /// A text with fewer lines is read as it is.
 const MIN_LINES: usize = 20;

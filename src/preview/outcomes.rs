@@ -3,11 +3,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
-use regex::bytes::Regex;
-
-use crate::preview::failures::may_be_failure;
+use crate::preview::signs::{COUNTS, EXIT, may_be_failure, signs};
 use crate::preview::units::{Unit, is_excerpt_of_file, own_number};
 
 /// Number of the first lines among which a harness says how a command ended, before its output.
@@ -41,11 +38,11 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
         if std::mem::replace(&mut after, unit.text) == unit.text {
             continue;
         }
-        let told = told(unit.text);
-        if told.exit && exit.is_none() {
+        let told = signs(unit.text);
+        if told & EXIT != 0 && exit.is_none() {
             exit = Some(at);
         }
-        if told.counts && counts.len() < MAX_COUNTS {
+        if told & COUNTS != 0 && counts.len() < MAX_COUNTS {
             counts.push(at);
         }
         if exit.is_some() && counts.len() == MAX_COUNTS {
@@ -76,7 +73,7 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
 /// 1.2 seconds`, `Output:`.
 pub(crate) fn without_header<'u, 't>(units: &'u [Unit<'t>]) -> Cow<'u, [Unit<'t>]> {
     let frame = &units[..units.partition_point(|unit| unit.place.line <= FRAME)];
-    let end = frame.iter().rposition(|unit| told(unit.text).exit);
+    let end = frame.iter().rposition(|unit| signs(unit.text) & EXIT != 0);
     let is_header = |end: &usize| frame[..*end].iter().all(|unit| field(unit.text).is_some());
     let Some(end) = end.filter(is_header) else {
         return units.into();
@@ -99,54 +96,6 @@ fn field(line: &str) -> Option<&str> {
     let is_name = (1..=MAX_NAME).contains(&name.len())
         && name.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
     is_name.then(|| value.trim_start())
-}
-
-/// The ways in which a line tells how something ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// An exit code: a number after `exit code`, `returncode`, `finished with status` and the like.
-    pub(crate) exit: bool,
-    /// A count of tests, errors or the like.
-    pub(crate) counts: bool,
-}
-
-impl Told {
-    pub(crate) fn any(self) -> bool {
-        self.exit || self.counts
-    }
-}
-
-/// A number after a code or a status and a verb up to two words before it, or after the id of what is running: it has
-/// not ended.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static EXIT: LazyLock<Regex> = LazyLock::new(|| {
-    let code = "(?:exit|return|finish|terminat|complet)(?:[a-z]*[^a-z]){0,2}[a-z]*(?:code|status)";
-    let id = "running(?:[^a-z][a-z]*){0,2}[^a-z_]id";
-    Regex::new(&format!(
-        r#"(?i-u)(?:^|[^a-z])(?:{code}|{id})[:=>"']* ?-?[0-9]"#
-    ))
-    .expect("a pattern")
-});
-
-/// A number and something that test runs, compilers or package managers count: `12 tests`, `12 new tests`,
-/// `failed: 3`.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static COUNTS: LazyLock<Regex> = LazyLock::new(|| {
-    let counted = "(?:(?:assertion|error|example|issue|package|problem|spec|suite|test|warning)s?|fail(?:ed|ing|ures?)?|ignored|pass(?:ed|es|ing)?|skip(?:ped)?|vulnerabilit(?:y|ies))";
-    Regex::new(&format!(
-        r"(?i-u)(?:^|[^a-z0-9.])[0-9]+ (?:[a-z]* )?{counted}(?:[^a-z]|$)|(?:^|[^a-z]){counted}[:=]? +[0-9]"
-    ))
-    .expect("a pattern")
-});
-
-/// Looks for the signs of an outcome in `line`.
-pub(crate) fn told(line: &str) -> Told {
-    let line = line.as_bytes();
-    let has_number = line.iter().any(u8::is_ascii_digit);
-    Told {
-        exit: has_number && EXIT.is_match(line),
-        counts: has_number && COUNTS.is_match(line),
-    }
 }
 
 /// Returns true for an empty line, or one of marks only.
@@ -222,7 +171,7 @@ mod tests {
             "Command completed with code -9",
             "Process running with session ID 61348",
         ] {
-            assert!(told(line).exit, "{line}");
+            assert!(signs(line) & EXIT != 0, "{line}");
         }
         for line in [
             "let code = 1;",
@@ -231,7 +180,7 @@ mod tests {
             "code 12",
             "user ID 7 is running",
         ] {
-            assert!(!told(line).exit, "{line}");
+            assert!(signs(line) & EXIT == 0, "{line}");
         }
         for line in [
             " 1216 pass",
@@ -241,7 +190,7 @@ mod tests {
             "errors: 7",
             "2 high severity, 31 packages looked at",
         ] {
-            assert!(told(line).counts, "{line}");
+            assert!(signs(line) & COUNTS != 0, "{line}");
         }
         for line in [
             "all tests passed",
@@ -249,7 +198,7 @@ mod tests {
             "v0.1.2 test",
             "error E0308",
         ] {
-            assert!(!told(line).counts, "{line}");
+            assert!(signs(line) & COUNTS == 0, "{line}");
         }
     }
 

@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 
 use regex::{Match, Regex};
 
-use crate::preview::failure_words::{differ_in_digits, is_failure};
 use crate::preview::names::{DIGIT, LOWER, UPPER, class};
 use crate::preview::pattern::pattern;
+use crate::preview::signs::{differ_in_digits, is_failure};
 
 /// Maximum length in bytes of a line that is held until its end. A longer one is made plain in parts of this length.
 const MAX_OPEN: usize = 128 * 1024;
@@ -123,6 +123,10 @@ impl PlainText {
     /// Appends `text`, and passes on what is settled.
     pub(crate) fn push(&mut self, text: &str, see: &mut impl FnMut(Piece<'_>)) {
         for mut part in text.split_inclusive('\n') {
+            if self.open.is_empty() && part.len() <= MAX_OPEN && part.ends_with('\n') {
+                self.pass_line(part, see);
+                continue;
+            }
             while self.open.len() + part.len() > MAX_OPEN {
                 let room = part.floor_char_boundary(MAX_OPEN - self.open.len());
                 self.open.push_str(&part[..room]);

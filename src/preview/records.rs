@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::json::{Kind, Node, View};
-use crate::preview::failures::is_failure;
+use crate::preview::signs::is_failure;
 use crate::preview::units::CUT;
 
 /// The end of the path of records in a list of lists.

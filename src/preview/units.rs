@@ -163,6 +163,9 @@ impl Cutter {
 
     /// Cuts off the units that are complete.
     fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
+        if self.open.is_empty() && ends_line && more.len() <= self.limit() {
+            return self.unit(more, true, see);
+        }
         self.open.reserve_exact(more.len());
         self.open.push_str(more);
         if !ends_line && self.open.len() <= self.limit() {

@@ -1,15 +1,69 @@
-//! The words by which a line reports a failure.
+//! The signs by which a line tells of a failure or of an outcome.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
+use regex::bytes::RegexSet;
 
 use crate::preview::pattern::pattern;
 
-/// The words of such lines, as written by compilers, test runners, interpreters and loggers. Classes are ASCII's: those of
-/// Unicode would take some hundred kilobytes each.
-static WORDS: LazyLock<Regex> = LazyLock::new(|| {
-    let signs = [
+/// A failure in words, one of the worst.
+pub(crate) const FATAL: u8 = 1;
+/// A failure in words.
+pub(crate) const FAILURE: u8 = 2;
+/// Something about a place in a file, which the line begins with.
+pub(crate) const PLACE: u8 = 4;
+/// An exit code: a number after `exit code`, `returncode`, `finished with status` and the like.
+pub(crate) const EXIT: u8 = 8;
+/// A count of tests, errors or the like.
+pub(crate) const COUNTS: u8 = 16;
+
+/// In the order of their bits. One search for all takes as long as one for each.
+#[expect(clippy::expect_used, reason = "patterns that do not change")]
+static SIGNS: LazyLock<RegexSet> = LazyLock::new(|| {
+    let all = [fatal(), failure(), place(), exit(), counts()];
+    RegexSet::new(all).expect("patterns")
+});
+
+/// Words of lines that are not failures.
+static MILD: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:warning|warn|warnung|avertissement|advertencia|note|info|hint|debug)\b|警告|注意",
+    )
+});
+
+/// Returns the signs in `line`.
+pub(crate) fn signs(line: &str) -> u8 {
+    // Most lines have none. Which ones there are, a slower search tells.
+    if !SIGNS.is_match(line.as_bytes()) {
+        return 0;
+    }
+    let found = SIGNS.matches(line.as_bytes());
+    let found = found.iter().fold(0, |all, sign| all | 1 << sign);
+    if found & PLACE != 0 && MILD.is_match(line) {
+        return found & !PLACE;
+    }
+    found
+}
+
+/// Returns true if `line` reports a failure in words.
+pub(crate) fn is_failure(line: &str) -> bool {
+    signs(line) & FAILURE != 0
+}
+
+/// Returns true if `line` may report a failure, by its words or by the place that it begins with.
+pub(crate) fn may_be_failure(line: &str) -> bool {
+    signs(line) & (FAILURE | PLACE) != 0
+}
+
+fn fatal() -> String {
+    r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:[A-Za-z]))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill".to_owned()
+}
+
+/// The words of compilers, test runners, interpreters and loggers. Classes are ASCII's: those of Unicode would take some
+/// hundred kilobytes each.
+fn failure() -> String {
+    [
         r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
         // "CRITICAL: " mostly begins an instruction.
         r"(?-u:\b)CRITICAL(?: |:[A-Za-z])",
@@ -38,24 +92,28 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?:Fehler|FEHLER|[Ee]rreur|ERREUR|[Ee]rrore|ERRORE|[Ee]rro|ERRO|[Оо]шибка|ОШИБКА|错误|錯誤|エラー|오류) ?[:：]|erreur [A-Z]+[0-9]",
         r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",
         r"(?:Kommando|Befehl) nicht gefunden|commande introuvable|orden no encontrada|未找到命令|コマンドが見つかりません|Speicherzugriffsfehler|Erreur de segmentation|Violación de segmento|段错误|セグメンテーション違反",
-    ];
-    pattern(&signs.join("|"))
-});
-
-/// The words of lines that report the worst.
-static FATAL: LazyLock<Regex> = LazyLock::new(|| {
-    let signs = r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:[A-Za-z]))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill";
-    pattern(signs)
-});
-
-/// Returns true if `line` reports in words that something has broken down.
-pub(super) fn is_fatal(line: &str) -> bool {
-    FATAL.is_match(line)
+    ].join("|")
 }
 
-/// Returns true if `line` reports a failure in words.
-pub(crate) fn is_failure(line: &str) -> bool {
-    WORDS.is_match(line)
+fn place() -> String {
+    r"^\s*[^\s:()]*[^\s:()/.]\.\w+(?::[0-9]+:[0-9]+: \S|:[0-9]+: \w+ ?[:：]|\([0-9]+(?:,[0-9]+)?\) ?: \S)".to_owned()
+}
+
+/// A number after a code or a status and a verb up to two words before it, or after the id of what is running: it has
+/// not ended.
+fn exit() -> String {
+    let code = "(?:exit|return|finish|terminat|complet)(?:[a-z]*[^a-z]){0,2}[a-z]*(?:code|status)";
+    let id = "running(?:[^a-z][a-z]*){0,2}[^a-z_]id";
+    format!(r#"(?i-u)(?:^|[^a-z])(?:{code}|{id})[:=>"']* ?-?[0-9]"#)
+}
+
+/// A number and something that test runs, compilers or package managers count: `12 tests`, `12 new tests`,
+/// `failed: 3`.
+fn counts() -> String {
+    let counted = "(?:(?:assertion|error|example|issue|package|problem|spec|suite|test|warning)s?|fail(?:ed|ing|ures?)?|ignored|pass(?:ed|es|ing)?|skip(?:ped)?|vulnerabilit(?:y|ies))";
+    format!(
+        r"(?i-u)(?:^|[^a-z0-9.])[0-9]+ (?:[a-z]* )?{counted}(?:[^a-z]|$)|(?:^|[^a-z]){counted}[:=]? +[0-9]"
+    )
 }
 
 /// Returns true if `one` and `other` are the same but for digits.

@@ -216,6 +216,31 @@ impl ToolOutput {
         }
     }
 
+    /// The same with bytes in place of the media of a type that `is_held` refuses, each after a text that names it: a
+    /// message that can't hold them could only spell them. Media in a stream stay.
+    #[must_use]
+    pub fn without_media(self, is_held: impl Fn(&str) -> bool) -> Self {
+        let is_media = |part: &Part| matches!(part, Part::Media { mime, .. } if !is_held(mime));
+        let parts = match self.body {
+            Body::Parts(parts) if parts.iter().any(is_media) => parts,
+            body => return Self { body, ..self },
+        };
+        let mut chunks = Vec::with_capacity(parts.len() + 1);
+        for part in parts {
+            match part {
+                Part::Media { mime, data } if !is_held(&mime) => {
+                    let name = format!("[{mime}, {} B]", data.len());
+                    chunks.extend([Chunk::Part(name.into()), Chunk::Bytes(data)]);
+                }
+                part => chunks.push(Chunk::Part(part)),
+            }
+        }
+        Self {
+            body: Body::Stream(stream::iter(chunks).map(Ok).boxed()),
+            is_error: self.is_error,
+        }
+    }
+
     /// A result that arrives in chunks.
     pub fn stream(
         chunks: impl stream::Stream<Item = Result<Chunk, ToolError>> + Send + 'static,

@@ -90,7 +90,14 @@ impl StoreUrl {
             ));
         }
         let Some((scheme, rest)) = split_scheme(url) else {
-            return if has_options(url) {
+            let before = url.split_once("//").map(|(before, _)| before);
+            let is_scheme = |before: &str| before.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            return if before.is_some_and(|before| !before.is_empty() && is_scheme(before)) {
+                Err(unusable(format!(
+                    "`{self}` is neither a URL nor a path: write a colon after the scheme, as in `s3://bucket/prefix`, or \
+                     begin with `./` for a directory of that name"
+                )))
+            } else if has_options(url) {
                 Err(unusable(format!(
                     "`{self}` is a path with options, which only URLs of object stores have: leave them out, or write \
                      `s3://bucket/prefix?…`; `Fs::open` takes any path"

@@ -18,8 +18,26 @@ use crate::content::{Part, ToolCall};
 pub struct Anthropic;
 
 impl Anthropic {
+    /// The media type of a source, as the provider spells it; `None` if it takes none of this type.
+    pub(super) fn source(mime: &str) -> Option<&'static str> {
+        let mime = mime.split(';').next().unwrap_or_default().trim();
+        let mime = match mime.to_ascii_lowercase().as_str() {
+            PDF => PDF,
+            "image/gif" => "image/gif",
+            "image/jpeg" | "image/jpg" => "image/jpeg",
+            "image/png" => "image/png",
+            "image/webp" => "image/webp",
+            _ => return None,
+        };
+        Some(mime)
+    }
+
     /// The block that answers `call` with `content`.
-    pub(super) fn block(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
+    pub(super) fn block(call: &ToolCall, mut content: Vec<Part>, is_error: bool) -> Value {
+        // The provider refuses a block of nothing.
+        if content.len() > 1 {
+            content.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
+        }
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content)});
         if is_error {
             block["is_error"] = Value::Bool(true);
@@ -108,11 +126,12 @@ impl Blocks for Anthropic {
     }
 
     fn media(mime: &str, base64: String) -> Value {
-        if mime != PDF && !mime.starts_with("image/") {
-            // Other bytes have no block type.
-            return Self::text(data_url(mime, &base64));
+        match Self::source(mime) {
+            Some(mime) => {
+                json!({"type": block_for(Some(mime)), "source": {"type": "base64", "media_type": mime, "data": base64}})
+            }
+            None => Self::text(data_url(mime, &base64)),
         }
-        json!({"type": block_for(Some(mime)), "source": {"type": "base64", "media_type": mime, "data": base64}})
     }
 
     fn link(mime: Option<&str>, url: String) -> Value {

@@ -26,6 +26,12 @@ pub trait LoopFormat: Format {
     /// The message that answers `call` with `content`. Formats without an error mark write none.
     fn tool_message(&self, call: &ToolCall, content: Vec<Part>, is_error: bool) -> Self::Message;
 
+    /// Returns true if a result can hold media of this type. By default, any.
+    fn holds_media(&self, mime: &str) -> bool {
+        let _ = mime;
+        true
+    }
+
     /// The calls of an assistant's message, with their arguments as text.
     fn tool_calls(&self, message: &Self::Message) -> Vec<ToolCall> {
         let mut calls = Vec::new();
@@ -98,6 +104,10 @@ impl LoopFormat for WireFormat {
         }
     }
 
+    fn holds_media(&self, mime: &str) -> bool {
+        !matches!(self, Self::Anthropic) || Anthropic::source(mime).is_some()
+    }
+
     fn join_results(&self, messages: &mut Vec<Value>) {
         let (field, role) = match self {
             Self::OpenAiChat | Self::Responses => return,
@@ -140,6 +150,10 @@ macro_rules! like_its_wire_format {
 
             fn tool_message(&self, call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
                 WireFormat::$format.tool_message(call, content, is_error)
+            }
+
+            fn holds_media(&self, mime: &str) -> bool {
+                WireFormat::$format.holds_media(mime)
             }
 
             fn join_results(&self, messages: &mut Vec<Value>) {

@@ -82,7 +82,8 @@ impl ToolReduction {
 
     /// The moment of a tool call: returns the message that answers `call`. [Answers](Self::answer)
     /// calls of the reader itself; runs the tool for all others, and [truncates](Self::truncate) its
-    /// result. An `Err` of the tool is shown as a result marked as an error.
+    /// result. An `Err` of the tool is shown as a result marked as an error. Media that the format's results
+    /// [can't hold](LoopFormat::holds_media) are [bytes](ToolOutput::without_media).
     ///
     /// # Errors
     ///
@@ -95,7 +96,11 @@ impl ToolReduction {
     ) -> Result<F::Message, OffloadError> {
         let shown = match self.answer(call).await? {
             Some(page) => page,
-            None => self.truncate(call, run().await).await?,
+            None => {
+                let output = run().await.into();
+                let output = output.without_media(|mime| format.holds_media(mime));
+                self.truncate(call, output).await?
+            }
         };
         let is_error = shown.is_error || shown.interrupted.is_some();
         Ok(format.tool_message(call, shown.into(), is_error))

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 
 use offcut::format::{LoopFormat, Plain, WireFormat};
-use offcut::{ToolCall, ToolError, ToolReduction};
+use offcut::hint::Hint;
+use offcut::{Part, ToolCall, ToolError, ToolOutput, ToolReduction};
 use serde_json::{Value, json};
 
-use crate::common::{builder, lines, memory, text};
+use crate::common::{builder, lines, memory, stored, text};
 
 fn small() -> ToolReduction {
     let reduction = builder(&memory()).max_length_for_trunc(2_000);
@@ -55,6 +56,55 @@ async fn a_call_of_the_reader_is_answered_and_runs_nothing() {
     // A tool of the loop may have the reader's name.
     assert_eq!(ask("src/main.rs").await["content"], "the own tool's");
     assert!(has_run.get());
+}
+
+#[tokio::test]
+async fn media_that_a_format_can_not_hold_are_bytes() {
+    let parts = |mime: &str, data: Vec<u8>| {
+        let media = Part::Media {
+            mime: mime.to_owned(),
+            data: data.into(),
+        };
+        ToolOutput::parts(vec!["exit 0".into(), media, " \n".into()])
+    };
+    let call = ToolCall::new("call_1", "record", "{}");
+    let sound: Vec<u8> = (0..300_000_u32)
+        .map(|n| (n.wrapping_mul(n) >> 7) as u8)
+        .collect();
+    for (mime, data, is_held) in [
+        ("audio/wav", sound.clone(), false),
+        ("image/svg+xml", lines(2_000).into_bytes(), false),
+        ("text/csv", b"a,b\n1,2\n".to_vec(), false),
+        ("IMAGE/PNG", sound[..3_000].to_vec(), true),
+        ("image/jpg; charset=binary", sound[..3_000].to_vec(), true),
+    ] {
+        let (store, wire) = (memory(), WireFormat::Anthropic);
+        let reduction = builder(&store)
+            .max_length_for_trunc(2_000)
+            .preview_length(400);
+        let reduction = reduction.build().unwrap();
+        let run = async || parts(mime, data.clone());
+        let message = reduction.wrap_tool_call(wire, &call, run).await.unwrap();
+        let content = message["content"][0]["content"].as_array().unwrap();
+        let kinds: Vec<&str> = content
+            .iter()
+            .map(|part| part["type"].as_str().unwrap())
+            .collect();
+        if is_held {
+            assert_eq!(kinds, ["text", "image"], "{message}");
+            let mime = content[1]["source"]["media_type"].as_str().unwrap();
+            assert!(["image/png", "image/jpeg"].contains(&mime), "{message}");
+            continue;
+        }
+        assert_eq!(kinds, ["text"; 3], "{message}");
+        assert_eq!(content[1]["text"], format!("[{mime}, {} B]", data.len()));
+        assert!(message.to_string().len() < 2_500, "{message}");
+        let shown = content[2]["text"].as_str().unwrap();
+        match Hint::parse(shown) {
+            Some(_) => assert!(stored(&store).await.iter().any(|(_, bytes)| *bytes == data)),
+            None => assert_eq!(shown.as_bytes(), data),
+        }
+    }
 }
 
 #[tokio::test]

@@ -41,7 +41,6 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     content::nothing_is_not_found(make().await).await;
     content::stores_are_told_apart(make().await, make().await).await;
     content::stored_content_never_changes(make().await).await;
-    content::the_time_of_storing_is_told(make().await).await;
     content::keys_that_differ_in_case_lose_nothing(make().await).await;
     content::keys_within_keys_lose_nothing(make().await).await;
     races::one_of_many_puts_is_stored(make().await).await;
@@ -55,6 +54,7 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     races::a_dropped_put_is_all_or_nothing(make().await).await;
     races::a_dropped_finish_is_all_or_nothing(make().await).await;
     content::the_list_is_what_is_stored(make().await).await;
+    content::the_time_of_storing_is_told(make().await).await;
     if removal::can_remove(make().await).await {
         removal::what_is_removed_is_gone(make().await).await;
         removal::what_is_newer_stays(make().await).await;

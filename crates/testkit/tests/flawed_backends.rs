@@ -47,6 +47,12 @@ enum Flaw {
     TellsNoTime,
     /// Says that all was stored just now.
     TellsThePresent,
+    /// Says so where it lists what is stored.
+    ListsThePresent,
+    /// Says so where it finds that something is stored already.
+    FindsThePresent,
+    /// Does not know when a writer stored anything.
+    WritesWithoutTime,
     /// Gives its locations for content of other stores too.
     SharesLocations,
     /// Lists content that is still being written.
@@ -98,7 +104,7 @@ impl Flawed {
         }
     }
 
-    /// The time at which it was stored, or first looked at.
+    /// The time at which it was first stored.
     fn time_of(&self, key: &Key) -> SystemTime {
         match self.flaw {
             Flaw::TellsNoTime => return SystemTime::UNIX_EPOCH,
@@ -111,7 +117,10 @@ impl Flawed {
 
     fn there(&self, key: &Key) -> PutOutcome {
         PutOutcome::AlreadyThere {
-            stored_at: self.time_of(key),
+            stored_at: match self.flaw {
+                Flaw::FindsThePresent => SystemTime::now(),
+                _ => self.time_of(key),
+            },
         }
     }
 
@@ -120,6 +129,7 @@ impl Flawed {
             Flaw::FoldsCase => Key::new(key.as_str().to_lowercase()).unwrap(),
             _ => key.clone(),
         };
+        self.time_of(&key);
         let stored = self.content.lock().unwrap().get(&key).cloned();
         if let Some(stored) = stored
             && self.flaw != Flaw::Overwrites
@@ -250,7 +260,10 @@ impl Backend for Flawed {
             Ok(Entry {
                 key: key.clone(),
                 bytes: content.len() as u64,
-                stored_at: self.time_of(key),
+                stored_at: match self.flaw {
+                    Flaw::ListsThePresent => SystemTime::now(),
+                    _ => self.time_of(key),
+                },
             })
         };
         let entries: Vec<_> = self
@@ -338,6 +351,10 @@ impl Writer for FlawedWriter {
             .take()
             .ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         let put = self.store.store(key, buffer.clone().into()).await;
+        if self.store.flaw == Flaw::WritesWithoutTime {
+            let mut times = self.store.times.lock().unwrap();
+            times.insert(key.clone(), SystemTime::UNIX_EPOCH);
+        }
         let is_done = match put {
             PutOutcome::Stored => self.store.flaw != Flaw::FinishesTwice,
             PutOutcome::AlreadyThere { .. } => self.store.flaw == Flaw::EndsOnAlreadyThere,
@@ -403,6 +420,9 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::TellsThePresent, "`stored_at"),
         (Flaw::SharesLocations, "`unique"),
         (Flaw::TellsNoTime, "`stored_at: the time"),
+        (Flaw::ListsThePresent, "the list tells another time"),
+        (Flaw::FindsThePresent, "a second put tells another time"),
+        (Flaw::WritesWithoutTime, "a read tells a time"),
         (Flaw::ListsWriters, "`writer: nothing is visible"),
         (Flaw::LosesOnTaken, "`writer: unless it has stored"),
         (Flaw::LosesOnRead, "`writer: reads what was written"),
@@ -418,8 +438,10 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::EndsOnAlreadyThere, "`writer: unless it has stored"),
         (Flaw::TidiesContent, "`tidy"),
     ];
-    for (flaw, clause) in flaws {
-        match verdict(flaw) {
+    // Together, since each waits.
+    let verdicts = flaws.map(|(flaw, _)| std::thread::spawn(move || verdict(flaw)));
+    for ((flaw, clause), verdict) in flaws.into_iter().zip(verdicts) {
+        match verdict.join().unwrap() {
             Ok(()) => panic!("{flaw:?} went unnoticed"),
             Err(message) => assert!(
                 message.contains(clause),

@@ -20,8 +20,9 @@ const MAX_SEARCHED: usize = 1 << 20;
 const KEPT: usize = 64;
 
 /// Names of the standard library that are left out: those that end the program, write to its log, or
-/// read its environment and clock; and those that divide by zero, which is an error here.
-const LEFT_OUT: &str = "debug debug_empty env halt halt_error infinite localtime nan now stderr \
+/// read its environment and clock; those that divide by zero, which is an error here; and one that takes the place of
+/// ours.
+const LEFT_OUT: &str = "debug debug_empty delpaths env halt halt_error infinite localtime nan now stderr \
                         stderr_empty strflocaltime";
 /// A definition in place of the standard library's, to which NaN is less than itself.
 const ISNAN: &str = "def isnan: isnumber and (. == . | not);";
@@ -42,9 +43,14 @@ def IN(src; s): any(src == s; .);
 def INDEX(stream; f): reduce stream as $row ({}; .[$row | f | tostring] |= $row);
 def INDEX(f): INDEX(.[]; f);
 def ascii: [.] | implode;
+def del(f): delpaths([path(f)]);
+def join($by): reduce .[] as $x (null; if . == null then "" else . + $by end + ($x | if . == null then "" elif isboolean or isnumber then tostring else . end)) // "";
+def ltrimstr($x): if isstring and ($x | isstring) and startswith($x) then .[$x | length:] else . end;
+def rtrimstr($x): if isstring and ($x | isstring) and endswith($x) then .[:length - ($x | length)] else . end;
+def cells(spelled): if isarray then map(if isarray or isobject then error("no cell of a row can be an \(type)") elif isstring then spelled else . end) else error("a row is an array, not an \(type)") end;
 def @json: tojson;
-def @csv: [.[] | if isstring then "\"" + gsub("\""; "\"\"") + "\"" elif . == null then "" else tostring end] | join(",");
-def @tsv: [.[] | if isstring then gsub("\\\\"; "\\\\") | gsub("\t"; "\\t") | gsub("\n"; "\\n") elif . == null then "" else tostring end] | join("\t");
+def @csv: cells("\"" + gsub("\""; "\"\"") + "\"") | join(",");
+def @tsv: cells(gsub("\\\\"; "\\\\") | gsub("\t"; "\\t") | gsub("\n"; "\\n") | gsub("\r"; "\\r")) | join("\t");
 "#;
 
 pub(super) fn definitions() -> impl Iterator<Item = Def<&'static str>> {
@@ -71,7 +77,7 @@ fn parsed(definitions: &'static str) -> Vec<Def<&'static str>> {
 pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item = Fun<D>> {
     let standard = jaq_core::funs().chain(jaq_std::funs());
     let standard = standard.filter(|(name, ..)| !is_left_out(name));
-    let ours: [(&'static str, _, jaq_core::RunPtr<D>); 11] = [
+    let ours: [(&'static str, _, jaq_core::RunPtr<D>); 12] = [
         ("nan", v(0), |_| bome(Ok(Value::from(f64::NAN)))),
         ("infinite", v(0), |_| bome(Ok(Value::from(f64::INFINITY)))),
         ("tojson", v(0), |cv| bome(Ok(cv.1.to_json()))),
@@ -81,6 +87,9 @@ pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item
         ("contains", v(1), |cv| {
             unary(cv, |value, part| Ok(value.contains(&part).into()))
         }),
+        ("delpaths", v(1), |cv| {
+            unary(cv, |value, paths| value.without(&paths))
+        }),
         ("indices", v(1), |cv| {
             unary(cv, |value, part| value.indices(&part))
         }),
@@ -88,7 +97,8 @@ pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item
         ("split_matches", v(2), |cv| bome(search(cv, true, true))),
         ("split_", v(2), |cv| bome(search(cv, true, false))),
     ];
-    standard.chain(ours.into_iter().map(run::<D>))
+    // Of two with the same name, the first is called.
+    ours.into_iter().map(run::<D>).chain(standard)
 }
 
 /// Lists what a pattern finds: what lies between the matches, the matches, or both in turn.

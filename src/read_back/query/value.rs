@@ -245,6 +245,54 @@ impl Value {
         }
     }
 
+    /// The value without what is at these paths. The last of them go first, so that the places of the others stay.
+    pub(super) fn without(mut self, paths: &Self) -> ValR {
+        let paths: BTreeSet<Self> =
+            jaq_core::ValT::values(paths.clone()).collect::<Result<_, _>>()?;
+        for path in paths.into_iter().rev() {
+            let path: Vec<Self> = jaq_core::ValT::values(path).collect::<Result<_, _>>()?;
+            self.remove(&path)?;
+        }
+        Ok(self)
+    }
+
+    fn remove(&mut self, path: &[Self]) -> Result<(), Error> {
+        step();
+        let Some((key, rest)) = path.split_first() else {
+            *self = Self::Null;
+            return Ok(());
+        };
+        let inner = match (&mut *self, key) {
+            (Self::Null, _) => None,
+            (Self::Object(object), Self::Text(key)) => {
+                let fields = &mut Rc::make_mut(object).content;
+                if rest.is_empty() {
+                    fields.shift_remove(key);
+                }
+                fields.get_mut(key)
+            }
+            (Self::Array(array), Self::Object(_)) if rest.is_empty() => {
+                let range = Self::bounds(&key.as_range(), array.content.len())?;
+                Rc::make_mut(array).content.drain(range);
+                None
+            }
+            (Self::Array(array), place) if place.number().is_some() => {
+                let at = place.place(array.content.len());
+                let items = &mut Rc::make_mut(array).content;
+                let at = at.filter(|at| *at < items.len());
+                if let Some(at) = at.filter(|_| rest.is_empty()) {
+                    items.remove(at);
+                }
+                at.and_then(|at| items.get_mut(at))
+            }
+            (value, key) => return Err(Error::index(value.clone(), key.clone())),
+        };
+        match inner {
+            Some(inner) if !rest.is_empty() => inner.remove(rest),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn parse_json(&self) -> ValR {
         let text = self.as_text()?;
         match serde_json::from_str(text) {

@@ -114,6 +114,30 @@ async fn r5_json_is_asked_in_jqs_language() {
             "{\"a\":1}\n",
         ),
         ("try error(\"x\") catch .", "x\n"),
+        (
+            "[\"foo\", \"bar\", \"baz\"] | del(.[1, 2]), delpaths([[0], [1], [1]]), del(.[1:], .[0], .[5], .[-9]) | tojson",
+            "[\"foo\"]\n[\"baz\"]\n[]\n",
+        ),
+        (
+            "[{\"a\": 1, \"b\": 2}, {\"a\": 3}] | del(.[].a, .[5].a, .[].c.d) | tojson",
+            "[{\"b\":2},{}]\n",
+        ),
+        (
+            "[\"a\", 1, 2.5, true, null, false] | join(\" \")",
+            "a 1 2.5 true  false\n",
+        ),
+        (
+            "\"Müller Größe\" | [scan(\"\\\\w+\")], test(\"^\\\\p{L}+ \") | tojson",
+            "[\"Müller\",\"Größe\"]\ntrue\n",
+        ),
+        (
+            "\"a-b\" | ltrimstr(\"a-\"), ltrimstr(7), rtrimstr(\"-b\"), (7 | ltrimstr(\"7\"))",
+            "b\na-b\na\n7\n",
+        ),
+        (
+            "[1, \"a\\rb\", null, true] | @tsv, @csv",
+            "1\ta\\rb\t\ttrue\n1,\"a\rb\",,true\n",
+        ),
         ("\"2026-11-27T10:00:00Z\" | fromdate", "1795773600\n"),
     ] {
         assert_eq!(of(FLIGHTS, query).await, printed, "{query}");
@@ -189,6 +213,9 @@ async fn r5_a_mistake_is_answered_with_its_cure() {
         ),
         ("\"x\" | test(\"(?=a)\")", "look-around"),
         ("break $x", "label"),
+        ("{\"a\": 1} | @csv", "a row is an array"),
+        ("[[1]] | @tsv", "no cell of a row"),
+        ("[[1]] | join(\"-\")", "cannot calculate"),
     ] {
         let said = of(FLIGHTS, query).await;
         assert!(said.contains(says), "{query}: {said}");

@@ -33,7 +33,8 @@ impl ArrivingAnswer {
         match self.finish_reason {
             Some(_) => Ok(self),
             None => Err(ModelError::new(
-                "the answer was cut off before its end: try again",
+                "the answer was cut off before its end: try again; if it always is, see whether OPENAI_BASE_URL is an \
+                 OpenAI-compatible API that streams",
             )),
         }
     }

@@ -97,7 +97,9 @@ async fn answer_compress(
         let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, message);
         return Ok(outcome::marked(answer, outcome));
     }
-    service.count_bytes(&look);
+    if look.sent.is_some() {
+        service.count_bytes(look.sizes());
+    }
     let body = look.text.take().unwrap_or_default();
     let record = service.watch.state().plug(&name, look);
     service.watch.tell(&record);

@@ -29,7 +29,7 @@ use crate::gateway::settings::OnFailure;
 use crate::gateway::tenant::Tenant;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
-use crate::gateway::watch::{AwaitedBill, Look, Prompt, PromptMiss, RequestRecord, Why};
+use crate::gateway::watch::{AwaitedBill, BodySizes, Look, Prompt, PromptMiss, RequestRecord, Why};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
@@ -60,6 +60,11 @@ struct CountedOnce<'p> {
     group: Option<Group>,
     conversation: Option<String>,
     outcome: Outcome,
+    /// The bytes of the form in which it goes on, and true if that is changed.
+    sizes: BodySizes,
+    is_changed: bool,
+    /// Its sender, once it goes on.
+    whose: Option<Whose>,
     /// Its figures, once it goes on.
     record: Option<RequestRecord>,
     /// The bill of the form in which it goes on.
@@ -70,15 +75,12 @@ impl CountedOnce<'_> {
     /// Takes the figures of the request as it goes on, with which its bill will be compared. If it went on in another
     /// form before, the provider has refused that.
     fn called(&mut self, look: Look) {
-        let (metrics, sizes) = (&self.service.metrics, look.sizes());
-        let is_first = self.record.is_none();
         self.outcome = look.outcome;
+        self.goes_as(&look);
         let (upstream, refused) = (self.upstream.name().to_owned(), self.record.as_ref());
         let (record, bill) = self.service.watch.state().call(upstream, look, refused);
-        if let Some(AwaitedBill { whose, .. }) = bill.as_ref().filter(|_| is_first) {
-            for (when, bytes) in sizes {
-                metrics.add(Metric::SenderBytes, &whose.labels("when", when), bytes);
-            }
+        if let Some(bill) = &bill {
+            self.whose = Some(bill.whose.clone());
         }
         if let Some(miss) = &record.miss {
             self.service.count_miss(self.upstream.name(), miss);
@@ -93,6 +95,11 @@ impl CountedOnce<'_> {
         if let Some(bill) = bill {
             _ = self.bill.set(bill);
         }
+    }
+
+    /// Takes the sizes of the request as it goes on.
+    fn goes_as(&mut self, look: &Look) {
+        (self.sizes, self.is_changed) = (look.sizes(), look.sent.is_some());
     }
 
     /// Counts and logs what was not replaced. Fails if that is a failure and `on_failure` is `refuse`.
@@ -185,7 +192,16 @@ impl Drop for CountedOnce<'_> {
             ("upstream", self.upstream.name()),
             ("outcome", self.outcome.name()),
         ];
-        self.service.metrics.add(Metric::Requests, &labels, 1);
+        let metrics = &self.service.metrics;
+        metrics.add(Metric::Requests, &labels, 1);
+        if self.is_changed {
+            self.service.count_bytes(self.sizes);
+        }
+        for (when, bytes) in self.sizes {
+            if let Some(whose) = &self.whose {
+                metrics.add(Metric::SenderBytes, &whose.labels("when", when), bytes);
+            }
+        }
         if let Some(record) = &self.record {
             self.service.watch.tell(record);
         }
@@ -245,7 +261,6 @@ impl Service {
         let is_turn = exchange.purpose == Purpose::Turn;
         let (whose, sent) = (look.whose.clone(), look.text.clone());
         let [(_, before), (_, length)] = look.sizes();
-        self.count_bytes(&look);
         if is_turn {
             counted.called(look);
         }
@@ -293,6 +308,7 @@ impl Service {
             self.metrics.add(Metric::Untouched, &[], 1);
         }
         counted.outcome = look.outcome;
+        counted.goes_as(&look);
         counted.note(look.outcome)?;
         if is_turn {
             counted.called(look);
@@ -476,6 +492,9 @@ impl Service {
             group: look.group,
             conversation: look.conversation.clone(),
             outcome: look.outcome,
+            sizes: look.sizes(),
+            is_changed: look.sent.is_some(),
+            whose: None,
             record: None,
             bill: BillSlot::default(),
         }

@@ -19,7 +19,7 @@ use crate::gateway::send::Sender;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::tenant::Tenants;
 use crate::gateway::upstream::Upstreams;
-use crate::gateway::watch::{Look, Watch};
+use crate::gateway::watch::{BodySizes, Watch};
 
 /// The parts that all requests share.
 pub(crate) struct Service {
@@ -100,11 +100,9 @@ impl Service {
     }
 
     /// Counts the bytes of a request that was changed.
-    pub(crate) fn count_bytes(&self, look: &Look) {
-        if look.sent.is_some() {
-            for (when, bytes) in look.sizes() {
-                self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
-            }
+    pub(crate) fn count_bytes(&self, sizes: BodySizes) {
+        for (when, bytes) in sizes {
+            self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
         }
     }
 }

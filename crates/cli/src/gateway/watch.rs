@@ -11,7 +11,7 @@ mod totals;
 
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-pub(crate) use look::Look;
+pub(crate) use look::{BodySizes, Look};
 pub(crate) use miss::{MissSums, PromptMiss, RecentPrompts, Why};
 pub(crate) use prompt::Prompt;
 

@@ -103,6 +103,11 @@ async fn what_is_refused_either_way_was_not_refused_for_its_changes() {
     let metrics = server.get("/metrics").await;
     let refused = "offcut_unreduced_total{reason=\"refused\"} 0";
     assert!(metrics.text().contains(refused), "{metrics:?}");
+    // They went on as they came.
+    assert!(
+        !metrics.text().contains("offcut_bytes_total{"),
+        "{metrics:?}"
+    );
 }
 
 #[tokio::test]
@@ -188,8 +193,16 @@ async fn what_is_too_long_goes_out_once_more_with_old_results_cleared() {
         assert_eq!(messages(&provider.last())[..17], after);
         let metrics = server.get("/metrics").await;
         assert_eq!(answer.header("x-offcut-cache"), None);
-        let line = "offcut_requests_total{upstream=\"openai\",outcome=\"recovered\"} 1";
-        assert!(metrics.text().contains(line), "{}", metrics.text());
+        let after: usize = provider.seen()[1..]
+            .iter()
+            .map(|seen| seen.body.len())
+            .sum();
+        for line in [
+            "offcut_requests_total{upstream=\"openai\",outcome=\"recovered\"} 1",
+            &format!("offcut_bytes_total{{when=\"after\"}} {after}\n"),
+        ] {
+            assert!(metrics.text().contains(line), "{}", metrics.text());
+        }
     }
 }
 

@@ -54,6 +54,9 @@ pub(crate) struct Change {
     after: u64,
 }
 
+/// The bytes of a body as it came and as it goes on, each with its name in metrics.
+pub(crate) type BodySizes = [(&'static str, u64); 2];
+
 impl Look {
     /// A request of `bytes` that was not read.
     pub(crate) fn unread(whose: Whose, bytes: u64) -> Self {
@@ -75,8 +78,7 @@ impl Look {
         self.whose = self.whose.take().map(|whose| whose.with_model(model));
     }
 
-    /// The bytes of the body as it came and as it goes on, as metrics name them.
-    pub(crate) fn sizes(&self) -> [(&'static str, u64); 2] {
+    pub(crate) fn sizes(&self) -> BodySizes {
         let sent = self.sent.as_ref().unwrap_or(&self.would);
         [("before", self.would.bytes()), ("after", sent.bytes())]
     }

@@ -31,33 +31,33 @@ export interface Options {
    * Takes the report on each truncation and each pass. An error of its own is a warning of the process; without it, so is
    * each failure of a store.
    */
-  onReport?: (report: Report) => unknown;
+  onReport?: ((report: Report) => unknown) | undefined;
 }
 
 export interface ReduceOptions {
   /** Without it, the messages tell. */
-  format?: Format;
+  format?: Format | undefined;
   /** The provider has just refused these messages as too long: all results before the newest round are cleared. */
-  isTooLong?: boolean;
+  isTooLong?: boolean | undefined;
   /** The provider's cache holds nothing of these messages: half of the threshold is enough. */
-  isCold?: boolean;
+  isCold?: boolean | undefined;
 }
 
 export interface PassOptions extends ReduceOptions {
   /** The definitions that are sent with the messages; they are counted too. */
-  tools?: unknown[];
+  tools?: unknown[] | undefined;
   /** The number of input tokens of the last request by the provider's count, cached ones included. */
-  lastUsage?: number;
+  lastUsage?: number | undefined;
 }
 
 export interface CondenseOptions {
   promptTemplate: string;
   /** By default none. */
-  inputKeys?: string[];
+  inputKeys?: string[] | undefined;
   /** By default `reduced_output`. */
-  outputKey?: string;
+  outputKey?: string | undefined;
   /** By default true. */
-  namesOriginals?: boolean;
+  namesOriginals?: boolean | undefined;
 }
 
 /** The outcome of `condense`. */
@@ -72,12 +72,12 @@ export interface Condensed {
 
 /** The reader's arguments beside the path. */
 export interface ReadArguments {
-  offset?: number | string;
-  limit?: number;
-  pattern?: string;
-  context?: number;
-  count?: boolean;
-  query?: string;
+  offset?: number | string | undefined;
+  limit?: number | undefined;
+  pattern?: string | undefined;
+  context?: number | undefined;
+  count?: boolean | undefined;
+  query?: string | undefined;
 }
 
 /** Shortens what an agent's tools return, and stores all of it. */
@@ -114,13 +114,16 @@ export class Reduction {
    * `name` and `arguments` and needs the `format`. Reads of stored content are answered; all others are `run`. What `run`
    * throws becomes a result that is marked as an error.
    */
-  wrapToolCall(call: any, run: () => unknown, options?: { format?: Format }): Promise<any>;
+  wrapToolCall(call: any, run: () => unknown, options?: { format?: Format | undefined }): Promise<any>;
 
   /**
    * What to show in place of `result`: `result` itself if it is short, and otherwise a text, or a list of parts if it is one.
    * Bytes become text.
    */
-  truncate<T>(result: T, call: { tool: string; callId?: string; args?: unknown; isError?: boolean }): Promise<T | string>;
+  truncate<T>(
+    result: T,
+    call: { tool: string; callId?: string | undefined; args?: unknown; isError?: boolean | undefined },
+  ): Promise<T | string>;
 
   /**
    * Does both moments' work on a whole request: its body, as text or an object, or its list of messages. Returns the body as
@@ -143,7 +146,7 @@ export class Reduction {
   page(args: { path: string } & ReadArguments): Promise<{ text: string; isError: boolean }>;
 
   /** The reader's answer to a call that names stored content; undefined for any other call. */
-  answer(call: { id?: string; name: string; args: unknown }): Promise<any>;
+  answer(call: { id?: string | undefined; name: string; args: unknown }): Promise<any>;
 
   /** Everything that is stored at a location, byte for byte. */
   original(location: string): Promise<Uint8Array>;

@@ -2,6 +2,7 @@
 "use strict";
 
 const { fileURLToPath } = require("node:url");
+const { spelled } = require("./json.js");
 
 const platform = `offcut-${process.platform}-${process.arch}`;
 
@@ -16,14 +17,14 @@ const classes = { SettingsError, StoreError, TypeError };
 
 function load() {
   const hasMusl = process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime;
-  const path = process.env.OFFCUT_MODULE ?? `${platform}/${hasMusl ? "offcut.musl.node" : "offcut.node"}`;
+  const own = process.env.OFFCUT_MODULE;
   try {
-    return require(path);
+    return require(own ?? `${platform}/${hasMusl ? "offcut.musl.node" : "offcut.node"}`);
   } catch (error) {
     const message =
       `the package ${platform} can't be loaded: reinstall offcut without --omit=optional, and have a bundler leave it ` +
       "external; if this platform has no package, use the program beside your agent (`cargo install offcut-cli`)";
-    throw new OffcutError(message, { cause: error });
+    throw new OffcutError(own === undefined ? message : `OFFCUT_MODULE names no module of Offcut: ${own}`, { cause: error });
   }
 }
 
@@ -53,25 +54,20 @@ function now(answer) {
   }
 }
 
-/** JSON in which each half of a surrogate pair is a replacement character: `JSON.stringify` escapes no other surrogates. */
-function wellFormed(value) {
-  const text = JSON.stringify(value);
-  return text.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found === "\\\\" ? found : "\ufffd"));
-}
-
 /** The name of a value's kind, such as `Map`. */
 const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
 
-/** Refuses an option, or a field of a state, of which JSON has no words. A field that is undefined is absent. */
-function check(value, what, name = "") {
+/** Refuses an option, or a field of a state, of which JSON has no words. One that is undefined is absent. */
+function check(value, what, name = "", around = []) {
   if (typeof value === "function" && what === "option") {
     const cure = "handlers, previews and counters are for Rust, and here only `onReport` is one";
     throw new TypeError(`the option \`${name}\` is a function: ${cure}`);
   }
-  if ((value === undefined && what === "field") || typeof value?.toJSON === "function") return;
-  if (Array.isArray(value)) return value.forEach((one) => check(one, what, name));
+  if (value === undefined || typeof value?.toJSON === "function") return;
+  if (around.includes(value)) throw new TypeError(`the ${what} \`${name}\` can't be circular: give what JSON can say`);
+  if (Array.isArray(value)) return value.forEach((one) => check(one, what, name, [...around, value]));
   if (kindOf(value) === "Object") {
-    for (const [key, one] of Object.entries(value)) check(one, what, name ? `${name}.${key}` : key);
+    for (const [key, one] of Object.entries(value)) check(one, what, name ? `${name}.${key}` : key, [...around, value]);
   } else if (value !== null && !["string", "boolean"].includes(typeof value) && !Number.isFinite(value)) {
     const kind = Number.isNaN(value) ? "NaN" : kindOf(value);
     throw new TypeError(`the ${what} \`${name}\` can't be ${kind}: give what JSON can say`);
@@ -82,12 +78,15 @@ const checkFunction = (value, name) => {
   if (typeof value !== "function") throw new TypeError(`\`${name}\` must be a function, not ${kindOf(value)}`);
 };
 
+/** What was thrown, as text: it may be anything. */
 function told(error) {
-  if (error instanceof Error) return `${error.name}: ${error.message}`;
   try {
-    return asText(error);
-  } catch {
+    return error instanceof Error ? `${error.name}: ${error.message}` : asText(error);
+  } catch {}
+  try {
     return String(error);
+  } catch {
+    return "an error that has no text";
   }
 }
 
@@ -116,7 +115,7 @@ function asText(result) {
   if (typeof result === "string") return result;
   if (result === undefined || result === null) return "";
   if (result instanceof Error) return told(result);
-  const text = JSON.stringify(result, plain);
+  const text = spelled(result, plain);
   if (text === undefined) throw unsaid(result);
   return text;
 }
@@ -124,7 +123,7 @@ function asText(result) {
 /** JSON of what may be a part; that of none if it can't be said. */
 function spelledPart(one) {
   try {
-    return wellFormed(one);
+    return spelled(one);
   } catch {
     return "null";
   }
@@ -143,7 +142,7 @@ function given(result) {
 
 /** The message with those fields of the one after it that say something else: its own may hold what JSON can't say. */
 function changedOnly(message, after) {
-  const isNew = ([name, value]) => JSON.stringify(message[name]) !== JSON.stringify(value);
+  const isNew = ([name, value]) => spelled(message[name]) !== spelled(value);
   return { ...message, ...Object.fromEntries(Object.entries(after).filter(isNew)) };
 }
 
@@ -152,7 +151,7 @@ function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false }) {
   if (lastUsage != null && !(Number.isSafeInteger(lastUsage) && lastUsage >= 0)) {
     throw new TypeError("`lastUsage` must be the number of tokens that the provider counted");
   }
-  return JSON.stringify({ tools, last_usage: lastUsage, is_too_long: !!isTooLong, is_cold: !!isCold });
+  return spelled({ tools, last_usage: lastUsage, is_too_long: !!isTooLong, is_cold: !!isCold });
 }
 
 class Reduction {
@@ -162,16 +161,16 @@ class Reduction {
   constructor(settings = null, { onReport } = {}) {
     if (!(settings instanceof Core)) check(settings, "option");
     if (onReport != null) checkFunction(onReport, "onReport");
-    this.#core = settings instanceof Core ? settings : now(() => new Core(JSON.stringify(settings)));
+    this.#core = settings instanceof Core ? settings : now(() => new Core(spelled(settings)));
     this.#onReport = onReport;
   }
 
-  static inDir(path, { onReport, ...settings } = {}) {
+  static inDir(path, { onReport, preset = "recommended", ...settings } = {}) {
     if (typeof path !== "string" && !(path instanceof URL)) throw new TypeError("the path must be a text or a URL");
-    if ("backend" in settings) throw new TypeError("`inDir` takes no `backend`: its path is one");
+    if (settings.backend !== undefined) throw new TypeError("`inDir` takes no `backend`: its path is one");
     const isFile = path instanceof URL && path.protocol === "file:";
     const backend = isFile ? fileURLToPath(path) : String(path);
-    return new Reduction({ preset: "recommended", ...settings, backend }, { onReport });
+    return new Reduction({ preset, ...settings, backend }, { onReport });
   }
 
   session(id) {
@@ -195,19 +194,20 @@ class Reduction {
   }
 
   async #clear(messages, { format, ...turn }, joins) {
-    if (!Array.isArray(messages) || Object.isFrozen(messages)) {
-      throw new TypeError("`messages` must be an array that is not frozen, since it is changed in place: pass a copy");
+    if (!Array.isArray(messages) || Object.isSealed(messages)) {
+      throw new TypeError("`messages` must be an array that is not frozen or sealed, since it is changed in place: pass a copy");
     }
     const before = [...messages];
-    const text = JSON.stringify(before);
+    const text = spelled(before);
     const passed = await ask(() => this.#core.clear(format, text, turnOf(turn), joins));
-    if (passed.messages && JSON.stringify(messages.slice(0, before.length)) !== text) {
+    if (passed.messages && spelled(messages.slice(0, before.length)) !== text) {
       process.emitWarning("offcut: the messages were changed during the pass, so they stay as they are");
     } else if (passed.messages) {
-      // Only a join changes their number, and it is of new messages.
+      // Only a join changes their number. It is of the newest ones: before one that has not changed, all are at their place.
       const isJoined = passed.messages.length !== before.length;
-      const changed = (json, nth) => (isJoined ? JSON.parse(json) : changedOnly(before[nth], JSON.parse(json)));
-      const after = passed.messages.map((one, nth) => (typeof one === "number" ? before[one] : changed(one, nth)));
+      const end = isJoined ? passed.messages.findLastIndex((one) => typeof one === "number") : before.length;
+      const changed = (message, nth) => (nth < end ? changedOnly(before[nth], message) : message);
+      const after = passed.messages.map((one, nth) => (typeof one === "number" ? before[one] : changed(JSON.parse(one), nth)));
       // Others may have been pushed in the meantime.
       messages.splice(0, before.length, ...after);
     }
@@ -216,7 +216,7 @@ class Reduction {
 
   async wrapToolCall(call, run, { format } = {}) {
     checkFunction(run, "run");
-    const text = wellFormed(call ?? null);
+    const text = spelled(call ?? null);
     const page = await ask(() => this.#core.answer(format, text));
     if (page) return this.#message(page);
     let [result, isError, hasRun] = [undefined, false, false];
@@ -225,16 +225,16 @@ class Reduction {
       hasRun = true;
       [result] = given(returned);
     } catch (error) {
-      [[result], isError] = [given(told(error)), true];
+      [result, isError] = [told(error), true];
       // It is a mistake of the program, and not one that the model should work around.
-      if (hasRun) process.emitWarning(`offcut: a result was refused: ${error.message}`);
+      if (hasRun) process.emitWarning(`offcut: a result was refused: ${result}`);
     }
     return this.#message(await ask(() => this.#core.message(format, text, result, isError)));
   }
 
   async truncate(result, { tool, callId = "", args = {}, isError = false } = {}) {
     if (typeof tool !== "string") throw new TypeError("`truncate` needs the tool's name: `{ tool, callId, args }`");
-    const call = wellFormed({ id: callId, name: tool, arguments: args });
+    const call = spelled({ id: callId, name: tool, arguments: args });
     const [before, isList] = given(result);
     const shown = await ask(() => this.#core.truncate(call, before, isError));
     this.#tell(shown.report);
@@ -245,7 +245,7 @@ class Reduction {
   async reduce(body, { format, isTooLong, isCold } = {}) {
     const isText = typeof body === "string";
     const turn = turnOf({ isTooLong, isCold });
-    const reduced = await ask(() => this.#core.reduce(format, isText ? body : JSON.stringify(body), turn));
+    const reduced = await ask(() => this.#core.reduce(format, isText ? body : spelled(body), turn));
     this.#tell(reduced.report);
     if (reduced.new == null) return body;
     return isText ? reduced.new : JSON.parse(reduced.new);
@@ -258,10 +258,10 @@ class Reduction {
     const isNeeded = ([key]) => inputKeys.includes(key) || promptTemplate.includes(`{${key}`);
     const needed = () => Object.fromEntries(Object.entries(state).filter(isNeeded));
     check(needed(), "field");
-    const [node, before] = [JSON.stringify(named), JSON.stringify(needed())];
+    const [node, before] = [spelled(named), spelled(needed())];
     const { prompt } = JSON.parse(await ask(() => this.#core.condense(node, before)));
     const answer = (await model(prompt)) ?? "";
-    if (JSON.stringify(needed()) !== before) {
+    if (spelled(needed()) !== before) {
       throw new TypeError("the state was changed while the model wrote: nothing was deleted, so condense it again");
     }
     const { left_in_place: leftInPlace, ...done } = JSON.parse(await ask(() => this.#core.condense(node, before, answer)));
@@ -277,12 +277,12 @@ class Reduction {
   }
 
   async page(args) {
-    return ask(() => this.#core.read(JSON.stringify(args)));
+    return ask(() => this.#core.read(spelled(args)));
   }
 
   /** The reader's answer to a call with `id`, `name` and `args`; undefined for any other call. Adapters use it. */
   async answer(call) {
-    const answered = await ask(() => this.#core.answer("openai-chat", wellFormed(call)));
+    const answered = await ask(() => this.#core.answer("openai-chat", spelled({ ...call, id: call.id ?? "" })));
     return answered ? this.#message(answered).content : undefined;
   }
 
@@ -323,13 +323,13 @@ class State {
   constructor(schema, value) {
     check(schema, "field");
     check(value, "field");
-    this.#schema = typeof schema === "string" ? schema : JSON.stringify(schema);
-    this.#text = now(() => apply(this.#schema, value === undefined ? undefined : JSON.stringify(value), "[]"));
+    this.#schema = typeof schema === "string" ? schema : spelled(schema);
+    this.#text = now(() => apply(this.#schema, spelled(value), "[]"));
   }
 
   apply(...updates) {
     check(updates, "field");
-    this.#text = now(() => apply(this.#schema, this.#text, JSON.stringify(updates)));
+    this.#text = now(() => apply(this.#schema, this.#text, spelled(updates)));
     return this.value;
   }
 

@@ -65,28 +65,31 @@ async function cleared(reduction, messages) {
     if (!AIMessage.isInstance(message)) return changed(message.constructor, message, { content: after.content });
     const args = chat.newArguments(before, after);
     const tool_calls = message.tool_calls.map((one, at) => ({ ...one, args: args[at] ?? one.args }));
-    const content = Array.isArray(message.content) ? withArguments(message.content, tool_calls) : message.content;
-    return changed(AIMessage, message, { tool_calls, content });
+    const withArguments = (block) => {
+      const at = tool_calls.findIndex(({ id }) => id === (block.call_id ?? block.id));
+      const field = args[at] && argumentsOf[block.type];
+      return field ? { ...block, [field]: field === "arguments" ? JSON.stringify(args[at]) : args[at] } : block;
+    };
+    const within = (blocks) => (Array.isArray(blocks) ? blocks.map(withArguments) : blocks);
+    const { content, response_metadata: metadata } = message;
+    // Of OpenAI's responses, the output is sent.
+    const output = metadata.output && { response_metadata: { ...metadata, output: within(metadata.output) } };
+    return changed(AIMessage, message, { tool_calls, content: within(content), ...output });
   });
 }
 
-/** The blocks of calls with the arguments that the calls have now. */
-const withArguments = (content, calls) =>
-  content.map((block) => {
-    const now = calls.find(({ id }) => id === (block.call_id ?? block.id))?.args;
-    if (now && block.type === "tool_use") return { ...block, input: now };
-    return now && block.type === "function_call" ? { ...block, arguments: JSON.stringify(now) } : block;
-  });
+/** The field with the arguments of each type of call. */
+const argumentsOf = { tool_use: "input", tool_call: "args", function_call: "arguments" };
 
-/** What is beside a message of chat completions, and the blocks without thoughts: they sign nothing. */
-const unsigned = new Set(["refusal", "function_call", "tool_calls"]);
-const ofCalls = new Set(["text", "output_text", "refusal", "tool_use", "function_call"]);
+/** What is beside a message, and the blocks without thoughts: they sign nothing. */
+const unsigned = new Set(["refusal", "function_call", "tool_calls", "__openai_function_call_ids__"]);
+const unthought = new Set(["text", "output_text", "refusal", "message", ...Object.keys(argumentsOf)]);
 
 /** True for a message whose calls a provider may have signed: with thoughts, or what it keeps of them. */
-function mayBeSigned({ content, additional_kwargs: others }) {
+function mayBeSigned({ content, additional_kwargs: others, response_metadata: { output } }) {
   const isKept = ([name, value]) => value != null && !unsigned.has(name);
-  const isOther = (block) => !ofCalls.has(block.type) || "extras" in block;
-  return Object.entries(others ?? {}).some(isKept) || (Array.isArray(content) && content.some(isOther));
+  const isOther = (block) => !unthought.has(block?.type) || "extras" in block;
+  return Object.entries(others ?? {}).some(isKept) || [content, output].some((all) => Array.isArray(all) && all.some(isOther));
 }
 
 function changed(Kind, message, fields) {

@@ -2,6 +2,7 @@
 "use strict";
 
 const chat = require("./chat.js");
+const { spelled } = require("./json.js");
 
 /** The prompt with its results shortened and cleared, beside the parts of the one before. */
 async function reduced(reduction, prompt) {
@@ -42,6 +43,14 @@ async function reduced(reduction, prompt) {
 
 const isOwn = (part) => part.type === "tool-call" && !part.providerExecuted;
 
+/** What signs nothing. OpenAI's provider refuses another input for calls whose ids don't begin so: they are of its own tools. */
+const signsNothing = ([name, value]) =>
+  name === "cacheControl" || (name === "itemId" && /^fc_/.test(value)) || (name === "caller" && value?.type === "direct");
+
+/** True for a call that a provider may have signed. */
+const isSigned = ({ providerOptions }) =>
+  Object.values(providerOptions ?? {}).some((options) => !Object.entries(options ?? {}).every(signsNothing));
+
 function plainMessage(message) {
   if (message.role === "system") return { role: "system", content: message.content };
   const parts = message.content;
@@ -49,11 +58,8 @@ function plainMessage(message) {
   if (message.role !== "assistant") return { role: "user", content: texts.length > 0 ? texts : "" };
   // A provider may have signed what stands beside its thoughts.
   const hasOthers = parts.some((part) => part.type !== "text" && part.type !== "tool-call");
-  const calls = parts.filter(isOwn).map((part) => {
-    const isFixed = hasOthers || part.providerOptions !== undefined;
-    return chat.call(part.toolCallId, part.toolName, part.input, isFixed);
-  });
-  return chat.assistant(texts.map(({ text }) => text).join("\n"), calls);
+  const call = (part) => chat.call(part.toolCallId, part.toolName, part.input, hasOthers || isSigned(part));
+  return chat.assistant(texts.map(({ text }) => text).join("\n"), parts.filter(isOwn).map(call));
 }
 
 /** The longest error that stays whatever the pass does, in characters. Chat completions can't mark one. */
@@ -64,7 +70,7 @@ function textOf(output) {
   if (output.type === "content") {
     return output.value.every((part) => part.type === "text") ? output.value.map((part) => part.text).join("\n") : "";
   }
-  const text = typeof output.value === "string" ? output.value : (chat.spelled(output.value ?? output.reason ?? "") ?? "");
+  const text = typeof output.value === "string" ? output.value : (spelled(output.value ?? output.reason ?? "") ?? "");
   return output.type.startsWith("error") && text.length <= LONGEST_ERROR ? "" : text;
 }
 

@@ -78,6 +78,61 @@ test("AI SDK, what JSON has no words for", { skip: !has("ai") }, async () => {
   }
 });
 
+test("AI SDK, long arguments of calls", { skip: !has("ai") }, async () => {
+  const { offcutMiddleware } = await import("offcut/ai-sdk");
+  const sent = async (providerOptions, ...thoughts) => {
+    const { transformParams } = offcutMiddleware(Reduction.inDir(folder(), { ...early, clear_tool_inputs_above: 800 }));
+    const prompt = [{ role: "system", content: "half of a pair \ud83d" }, { role: "user", content: [{ type: "text", text: "go" }] }];
+    for (let nth = 0; nth < 4; nth += 1) {
+      const call = { type: "tool-call", toolCallId: `c${nth}`, toolName: "write", input: { path: "p", body: LOG }, providerOptions };
+      const result = { type: "tool-result", toolCallId: `c${nth}`, toolName: "write", output: { type: "text", value: "done" } };
+      prompt.push({ role: "assistant", content: [...thoughts, call] }, { role: "tool", content: [result] });
+    }
+    const { prompt: after } = await transformParams({ params: { prompt } });
+    const { body } = after[2].content.at(-1).input;
+    const whole = after.map(({ content, ...message }) => {
+      const parts = (part) => (part.type === "tool-call" ? { ...part, input: { ...part.input, body: LOG } } : part);
+      return { ...message, content: Array.isArray(content) ? content.map(parts) : content };
+    });
+    assert.deepEqual(whole, prompt);
+    return body;
+  };
+  const direct = { caller: { type: "direct", toolId: undefined } };
+  for (const own of [{ itemId: "fc_1" }, { cacheControl: { type: "ephemeral" } }, direct, undefined]) {
+    assert.match(await sent({ p: own }), /^\[offcut\/1 cleared/);
+    assert.equal(await sent({ p: own }, { type: "reasoning", text: "hm" }), LOG);
+  }
+  const byProgram = { caller: { type: "code_execution_20250825" } };
+  for (const own of [{ itemId: "fc_1", thoughtSignature: "s" }, { itemId: "sh_1" }, byProgram]) {
+    assert.equal(await sent({ p: own }), LOG);
+  }
+});
+
+for (const outputVersion of ["v0", "v1"]) {
+  test(`LangChain, long arguments of calls over Responses, ${outputVersion}`, { skip: !has("langchain") }, async () => {
+    const { createAgent, tool } = await import("langchain");
+    const { ChatOpenAI } = await import("@langchain/openai");
+    const { offcutMiddleware } = await import("offcut/langchain");
+    const call = (id) => [id, "write", { path: id, body: part(id) }];
+    const script = [1, 2, 3, 4].map((nth) => [call(`call_${nth}a`), call(`call_${nth}b`)]);
+    const sent = async (middleware) => {
+      const bodies = await provider([...script, "done"], async (url) => {
+        const options = { useResponsesApi: true, outputVersion, configuration: { baseURL: `${url}/v1` } };
+        const model = new ChatOpenAI({ model: "m", apiKey: "k", ...options });
+        const write = tool(() => "done", { name: "write", description: "Writes.", schema: { type: "object", properties: {} } });
+        await createAgent({ model, tools: [write], middleware }).invoke({ messages: [{ role: "user", content: "go" }] });
+      });
+      return JSON.parse(bodies.at(-1)).input;
+    };
+    const reduction = Reduction.inDir(folder(), { ...early, clear_tool_inputs_above: 800 });
+    const [whole, shown] = [await sent([]), await sent([offcutMiddleware(reduction)])];
+    const texts = ({ arguments: text, ...item }) => (text === undefined ? item : { ...item, path: JSON.parse(text).path });
+    assert.deepEqual(shown.map(texts), whole.map(texts));
+    const calls = shown.filter(({ type }) => type === "function_call").map((item) => JSON.parse(item.arguments).body);
+    assert.deepEqual(calls.map((body) => body.startsWith("[offcut/1 cleared")), [...Array(6).fill(true), false, false]);
+  });
+}
+
 const LONG = "a line of a file\n".repeat(900);
 const ofUsers = { max_tokens_for_clear: 2000, clear_at_least_tokens: 0, clear_user_texts_above: 2000 };
 
@@ -368,6 +423,17 @@ for (const way of ["generate", "stream"]) {
 const page = readFileSync(join(process.env.OFFCUT_PAGES, "typescript.md"), "utf8");
 const blocks = [...page.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, block]) => block);
 
+/** Compiles a file beside this one as a user may who has the compiler check all that it can. */
+async function compile(name) {
+  const tsc = join(import.meta.dirname, "../node_modules/.bin/tsc");
+  const checks = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--skipLibCheck"];
+  const options = [...checks, "--module", "node20", "--types", "node", `tests/${name}`];
+  const compiled = spawn(tsc, options, { cwd: join(import.meta.dirname, ".."), stdio: "inherit" });
+  assert.equal((await once(compiled, "exit"))[0], 0);
+}
+
+test("the declarations allow what they promise", { skip: !has("typescript") }, () => compile("types.mts"));
+
 test("the page has its examples", () => assert.equal(blocks.length, 5));
 
 for (const [nth, block] of blocks.entries()) {
@@ -380,10 +446,7 @@ for (const [nth, block] of blocks.entries()) {
       const keys = { OPENAI_API_KEY: "a key", ANTHROPIC_API_KEY: "a key" };
       const env = { ...process.env, ...keys, OPENAI_BASE_URL: `${url}/v1`, ANTHROPIC_BASE_URL: url };
       const cwd = mkdtempSync(join(tmpdir(), "offcut-"));
-      const tsc = join(import.meta.dirname, "../node_modules/.bin/tsc");
-      const options = ["--strict", "--skipLibCheck", "--module", "node20", "--types", "node"];
-      const compiled = spawn(tsc, [...options, `tests/${name}.mts`], { cwd: join(import.meta.dirname, ".."), stdio: "inherit" });
-      assert.equal((await once(compiled, "exit"))[0], 0);
+      await compile(`${name}.mts`);
       const ran = spawn(process.execPath, [join(import.meta.dirname, `${name}.mjs`)], { cwd, env, stdio: ["ignore", "pipe", "inherit"] });
       let shown = "";
       for await (const data of ran.stdout) shown += data;

@@ -1,7 +1,9 @@
 // The class `Reduction`, without any framework.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -41,6 +43,10 @@ for (const [format, call] of Object.entries(calls)) {
     const page = await reduction.wrapToolCall(read, () => assert.fail("the reader is Offcut's"), { format });
     assert.match(JSON.stringify(page), /3999: a line/);
     assert.match(await reduction.read(location, { pattern: "^3999:" }), /3999: a line$/);
+    for (const args of [read.arguments, JSON.stringify(read.arguments)]) {
+      assert.match(JSON.stringify(await reduction.answer({ name: read.name, args })), /3999: a line/);
+    }
+    assert.equal(await reduction.answer({ name: "grep" }), undefined);
     await assert.rejects(reduction.read("nowhere"), /copy it exactly from a hint/);
     await assert.rejects(reduction.original("nowhere"), TypeError);
     assert.ok(JSON.stringify(reduction.tool(format)).includes("read_file"));
@@ -104,7 +110,7 @@ test("results of every kind", async () => {
   const warned = once(process, "warning");
   const refused = await reduction.wrapToolCall(calls.anthropic, () => ({ head: Buffer.from("hi") }));
   assert.match(refused.content[0].content, /no JSON says a Buffer/);
-  assert.match((await warned)[0].message, /^offcut: a result was refused: no JSON says a Buffer/);
+  assert.match((await warned)[0].message, /^offcut: a result was refused: TypeError: no JSON says a Buffer/);
 });
 
 test("a cleared message keeps what JSON can't say", async () => {
@@ -115,6 +121,64 @@ test("a cleared message keeps what JSON can't say", async () => {
   await Reduction.inDir(folder(), early).beforeModel(messages);
   assert.notEqual(JSON.stringify(messages), before);
   for (const message of messages) assert.ok(message.at === at && message.tags === tags);
+});
+
+test("a cleared message keeps what JSON can't say beside a join", async () => {
+  const call = (id) => ({ ...calls.anthropic, id });
+  const content = (id) => [{ type: "tool_result", tool_use_id: id, content: `${id}: ${LONG}` }];
+  const result = (id) => ({ role: "user", at: new Date(0), content: content(id) });
+  const messages = [{ role: "user", content: "go" }];
+  for (const ids of [["a"], ["b"], ["c", "d"]]) {
+    messages.push({ role: "assistant", content: ids.map(call) }, ...ids.map(result));
+  }
+  const last = { role: "user", content: "go on" };
+  messages.push({ ...last });
+  await Reduction.inDir(folder(), early).beforeModel(messages);
+  assert.equal(messages.length, 8);
+  assert.deepEqual(messages.at(-1), last);
+  for (const nth of [2, 4]) {
+    assert.match(messages[nth].content[0].content, /^\[offcut\/1 cleared/);
+    assert.deepEqual(messages[nth].at, new Date(0));
+  }
+});
+
+test("big integers and what is around itself", async () => {
+  const around = { n: 5n };
+  around.self = around;
+  const reduction = Reduction.inDir(folder(), early);
+  const call = { id: "call_1", name: "grep", arguments: around };
+  assert.equal((await reduction.wrapToolCall(call, () => "fine", { format: "openai-chat" })).content, "fine");
+  assert.match(await reduction.truncate(LONG, { tool: "grep", args: around }), /^\[offcut/);
+  const messages = conversation().map((message) => ({ ...message, around }));
+  const { decisions } = await reduction.beforeModel(messages, { tools: [around] });
+  assert.ok(decisions.some(({ outcome }) => outcome === "cleared") && messages.every((message) => message.around === around));
+  around.n = 5;
+  const state = new State({ dialect: "openarmature", fields: [{ name: "a" }] });
+  assert.throws(() => state.apply({ a: around }), { name: "TypeError", message: /`a.self` can't be circular/ });
+});
+
+test("half of a surrogate pair is a replacement character", async () => {
+  const half = `${LONG}\ud83d`;
+  const reduction = Reduction.inDir(folder(), early);
+  assert.equal(new State({ dialect: "openarmature", fields: [{ name: "a" }] }).apply({ a: half }).a, `${LONG}\ufffd`);
+  const state = { notes: half };
+  const node = { promptTemplate: "{notes}", inputKeys: ["notes"], namesOriginals: false };
+  await reduction.condense(state, (prompt) => prompt.slice(-1), node);
+  assert.deepEqual(state, { reduced_output: "\ufffd" });
+  const rows = Array.from({ length: 2000 }, (_, id) => ({ id, text: "a \ud83d" }));
+  assert.match(await reduction.truncate(rows, { tool: "rows" }), /\[2000 records\]/);
+  assert.match((await reduction.page({ path: "x\ud83d" })).text, /copy it exactly from a hint/);
+
+  const [first, ...rest] = conversation();
+  const messages = [{ ...first, content: half, name: "\ud83d" }, ...rest.map((message) => ({ ...message, name: "\ud83d" }))];
+  const body = { messages: [...messages] };
+  await reduction.beforeModel(messages, { tools: [{ name: "t", description: half }] });
+  assert.equal(messages[0], body.messages[0]);
+  assert.match(messages[2].content, /^\[offcut\/1 cleared/);
+  assert.ok(messages.every(({ name }) => name === "\ud83d"));
+  const reduced = await reduction.reduce(body);
+  assert.equal(reduced.messages[0].content, `${LONG}\ufffd`);
+  assert.match(reduced.messages[2].content, /^\[offcut\/1 cleared/);
 });
 
 test("mistakes are told with a cure", async () => {
@@ -153,7 +217,6 @@ test("an option that JSON can't say is refused by its name", () => {
     [{ tool_config: { grep: { preview_with() {} } } }, /`tool_config.grep.preview_with` is a function/],
     [{ trunc_exclude_tools: new Set(["grep"]) }, /`trunc_exclude_tools` can't be Set/],
     [{ tool_config: new Map() }, /`tool_config` can't be Map/],
-    [{ skip_truncation: undefined }, /`skip_truncation` can't be Undefined/],
     [{ max_length_for_trunc: NaN }, /`max_length_for_trunc` can't be NaN/],
     [{ max_length_for_trunc: 5000n }, /`max_length_for_trunc` can't be BigInt/],
     [{ backend: "x" }, /takes no `backend`/],
@@ -161,6 +224,15 @@ test("an option that JSON can't say is refused by its name", () => {
   for (const [settings, message] of all) assert.throws(of(settings), { name: "TypeError", message });
   assert.throws(of({ max_length_for_trunk: 8 }), { name: "SettingsError", message: /^`max_length_for_trunk`: unknown/ });
   assert.ok(new Reduction({ backend: pathToFileURL(folder()) }));
+  const absent = { preset: undefined, backend: undefined, max_tokens_for_clear: undefined, tool_config: { grep: undefined } };
+  assert.equal(Reduction.inDir(folder(), absent).readerName, "read_file");
+});
+
+test("a module of one's own that can't be loaded is told by its name", () => {
+  const env = { ...process.env, OFFCUT_MODULE: "/nowhere/offcut.node" };
+  const path = createRequire(import.meta.url).resolve("offcut");
+  const { stderr } = spawnSync(process.execPath, ["-e", `require(${JSON.stringify(path)})`], { env });
+  assert.match(String(stderr), /OffcutError: OFFCUT_MODULE names no module of Offcut: \/nowhere\/offcut.node/);
 });
 
 test("a reader without a name is not defined", () => {
@@ -258,6 +330,15 @@ test("results that JSON has no words for", async () => {
   circular.self = circular;
   assert.ok((await shown(() => circular)).is_error);
   assert.equal((await shown(() => { throw { code: 5 }; })).content, '{"code":5}');
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const loud = { toJSON() { throw proxy; }, toString() { throw proxy; }, get [Symbol.toStringTag]() { throw proxy; } };
+  const bare = Object.assign(Object.create(null), { circular });
+  const unnamed = Object.assign(new Error("x"), { name: Symbol("x") });
+  for (const thrown of [bare, unnamed, proxy, loud]) {
+    assert.ok((await shown(() => { throw thrown; })).is_error);
+    assert.ok((await shown(() => ({ toJSON() { throw thrown; } }))).is_error);
+  }
 });
 
 test("messages pushed during a pass stay", async () => {
@@ -281,7 +362,9 @@ test("messages changed during a pass stay", async () => {
   const now = [...messages];
   await passing;
   assert.deepEqual(messages, now);
-  await assert.rejects(reduction.beforeModel(Object.freeze(conversation())), /not frozen/);
+  for (const closed of [Object.freeze, Object.seal]) {
+    await assert.rejects(reduction.beforeModel(closed(conversation())), /not frozen or sealed/);
+  }
   const state = { notes: ["a"] };
   const model = async () => state.notes.push("b") && "both";
   const condensed = reduction.condense(state, model, { promptTemplate: "Sum up: {notes}", inputKeys: ["notes"] });

@@ -24,6 +24,15 @@ const client = new Anthropic({ middleware: [anthropic.offcutMiddleware(reduction
 client.beta.messages.toolRunner({ model: "m", max_tokens: 99, messages: [], tools: [anthropic.reader(reduction)] });
 const processors = { tools: mastra.reader(reduction), inputProcessors: [mastra.offcutProcessor(reduction)] };
 new Agent({ id: "a", name: "a", instructions: "", model: "openai/m", ...processors });
+// What a program may not have.
+declare const maybe: { usage?: number; options: { format?: "anthropic" }; id?: string; keys?: string[] };
+await reduction.beforeModel(messages, { lastUsage: maybe.usage, format: maybe.options.format, isCold: undefined });
+await reduction.truncate("x", { tool: "grep", callId: maybe.id });
+await reduction.wrapToolCall({}, () => "x", { format: maybe.options.format });
+await reduction.answer({ id: maybe.id, name: "grep", args: {} });
+await reduction.read("x", { offset: maybe.usage });
+await reduction.condense({}, () => "x", { promptTemplate: "x", inputKeys: maybe.keys });
+Reduction.inDir(".offcut", { onReport: undefined });
 // Messages and tools as the SDKs declare them.
 const call = { type: "tool_use", id: "c1", name: "grep", input: {} };
 const ofAnthropic: Anthropic.MessageParam[] = [await reduction.wrapToolCall(call, () => "x")];

@@ -1,5 +1,6 @@
 //! A reduction whose messages, calls and reports are JSON text.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -7,11 +8,11 @@ use async_trait::async_trait;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::{self, Backend, Location};
 use offcut::format::{
-    BodyError, Format as _, LoopFormat as _, Message, Messages, Piece, RequestBody, Spelled,
-    WireFormat,
+    BodyError, Format as _, LoopFormat as _, Message, Messages, PartRef, Piece, RequestBody,
+    Spelled, WireFormat,
 };
 use offcut::{
-    BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
+    Body, BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
     ToolOutput, ToolReduction, Truncated, Turn, agent::Tool as _,
 };
 use offcut_object_store::Objects;
@@ -103,13 +104,27 @@ pub(crate) enum Returned {
     Parts(Vec<String>),
 }
 
-/// A message that answers a call, and the report about it: both JSON.
-pub(crate) type AnswerJson = (String, String);
+/// A message that answers a call, and the report about it, both JSON; and true if it tells of an error.
+pub(crate) type AnswerJson = (String, String, bool);
+
+/// Reads settings. Relative directories begin where the process is now: it may go elsewhere before it opens them again.
+pub(crate) fn settings(json: &str) -> Result<Settings, EngineError> {
+    let mut settings = Settings::from_json(json)?;
+    let of_tools = settings.tool_config.values_mut();
+    let of_tools = of_tools.map(|tool| &mut tool.backend_url);
+    for url in of_tools.chain([&mut settings.backend_url]).flatten() {
+        let relative = url.directory().filter(|path| path.is_relative());
+        let absolute = relative.and_then(|path| std::path::absolute(path).ok());
+        if let Some(path) = absolute.as_deref().and_then(Path::to_str) {
+            *url = path.into();
+        }
+    }
+    Ok(settings)
+}
 
 impl Engine {
     /// Opens the stores that `settings` name.
-    pub(crate) fn open(settings: &str) -> Result<Self, EngineError> {
-        let settings = Settings::from_json(settings)?;
+    pub(crate) fn open(settings: Settings) -> Result<Self, EngineError> {
         let reduction = ToolReduction::builder().settings(settings, open).build()?;
         Ok(Self::over(reduction))
     }
@@ -213,7 +228,7 @@ impl Engine {
     }
 
     /// Reduces a request's body. Returns the new body; `None` if nothing has changed. `turn` is an object with
-    /// `is_too_long` and `is_cold`.
+    /// `is_too_long`, `is_cold` and `repeats_only`.
     pub(crate) async fn reduce(
         &self,
         format: Option<&str>,
@@ -231,6 +246,7 @@ impl Engine {
             tools: &tools,
             is_too_long: known["is_too_long"] == true,
             is_cold: known["is_cold"] == true,
+            repeats_only: known["repeats_only"] == true,
             ..Turn::new(&mut conversation)
         };
         let mut report = self.reduction.reduce_turn(&mut turn).await?;
@@ -308,7 +324,12 @@ impl Engine {
         is_error: bool,
     ) -> Result<AnswerJson, EngineError> {
         let call = ReadCall::parse(format, call)?;
-        let output = output(result, is_error)?;
+        let mut output = output(result, is_error)?;
+        if let Body::Parts(parts) = &mut output.body {
+            let all = std::mem::take(parts).into_iter();
+            *parts = all.map(|part| medium(part, call.format)).collect();
+        }
+        let output = output.without_media(|mime| call.format.holds_media(mime));
         let shown = self.reduction.truncate(&call.call, output).await?;
         Ok(call.answered(shown))
     }
@@ -324,7 +345,7 @@ impl Engine {
         let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), call)?;
         let is_list = matches!(result, Returned::Parts(_));
         let is_bytes = matches!(result, Returned::Bytes(_));
-        let kind = text_kind(&result);
+        let mut spelled = text_part(&result);
         let output = output(result, is_error)?;
         let shown = self.reduction.truncate(&call.call, output).await?;
         let report = text(&shown.report);
@@ -334,7 +355,10 @@ impl Engine {
         let parts: Vec<Part> = shown.into();
         let shown = if is_list {
             let parts = parts.into_iter().map(|part| match part {
-                Part::Text(text) => json!({"type": kind, "text": text}),
+                Part::Text(text) => {
+                    spelled["text"] = text.into();
+                    spelled.clone()
+                }
                 Part::Opaque(value) | Part::Json(value) => value,
                 other => json!(other),
             });
@@ -638,28 +662,51 @@ impl ReadCall {
     fn answered(&self, shown: Truncated) -> AnswerJson {
         let is_error = shown.is_error || shown.interrupted.is_some();
         let report = text(&shown.report);
-        let parts = Vec::from(shown).into_iter().map(medium).collect();
+        let parts = Vec::from(shown).into_iter();
+        let parts = parts.map(|part| medium(part, self.format)).collect();
         let mut message = self.format.tool_message(&self.call, parts, is_error);
         if self.is_custom && self.format == WireFormat::Responses {
             message["type"] = "custom_tool_call_output".into();
         }
-        (message.to_string(), report)
+        (message.to_string(), report, is_error)
     }
 }
 
-/// The part as each format writes it in its own words, if it is a medium in those of MCP or Gemini.
-fn medium(part: Part) -> Part {
+/// The part as `format` writes it in its own words, if it is a medium in those of MCP or of another provider.
+fn medium(part: Part, format: WireFormat) -> Part {
     let Part::Opaque(value) = &part else {
         return part;
     };
     let inline = value.get("inlineData").or(value.get("inline_data"));
     let inline = inline.unwrap_or(value);
     let mime = inline.get("mimeType").or(inline.get("mime_type"));
-    // Google's SDK for Python writes base64 in the alphabet of URLs.
-    let data = inline["data"].as_str();
-    let data = data.map(|data| data.replace('-', "+").replace('_', "/"));
-    let medium = json!({"type": "media", "value": {"mime": mime, "data": data}});
-    serde_json::from_value(medium).unwrap_or(part)
+    if let (Some(mime), Some(data)) = (mime, inline["data"].as_str()) {
+        // Google's SDK for Python writes base64 in the alphabet of URLs.
+        let data = data.replace('-', "+").replace('_', "/");
+        let medium = json!({"type": "media", "value": {"mime": mime, "data": data}});
+        return serde_json::from_value(medium).unwrap_or(part);
+    }
+    let read_as = |format: WireFormat| {
+        let field = match format {
+            WireFormat::Gemini => "parts",
+            _ => "content",
+        };
+        let mut medium = None;
+        format.visit(&json!({"role": "user", field: [value]}), &mut |piece| {
+            if let Piece::Content(it @ (PartRef::Media { .. } | PartRef::Link { .. })) = piece {
+                medium = Some(Part::from(it));
+            }
+        });
+        medium
+    };
+    // A format's own part stays as it is spelled, but Gemini has its media beside the content.
+    if format != WireFormat::Gemini && read_as(format).is_some() {
+        return part;
+    }
+    WireFormat::ALL
+        .into_iter()
+        .find_map(read_as)
+        .unwrap_or(part)
 }
 
 /// The texts among parts, joined.
@@ -671,16 +718,20 @@ fn texts(parts: Vec<Part>) -> String {
     texts.collect()
 }
 
-/// The type of the texts among parts, which differs by provider.
-fn text_kind(result: &Returned) -> &'static str {
+/// A text among parts, without its text: its type differs by provider, and Gemini has none.
+fn text_part(result: &Returned) -> Value {
     let Returned::Parts(parts) = result else {
-        return "text";
+        return Value::Null;
     };
-    let is_one = |kind: &&str| {
-        let is_it = |part: &String| parse(part).is_ok_and(|part| part["type"] == **kind);
-        parts.iter().any(is_it)
-    };
-    TEXT_KINDS.into_iter().find(is_one).unwrap_or("text")
+    let parts = parts.iter().filter_map(|part| parse(part).ok());
+    let kinds: Vec<Value> = parts.map(|part| part["type"].clone()).collect();
+    let mut known = TEXT_KINDS
+        .iter()
+        .filter(|kind| kinds.iter().any(|one| one == **kind));
+    match known.next() {
+        None if kinds.contains(&Value::Null) => json!({}),
+        kind => json!({"type": kind.unwrap_or(&"text")}),
+    }
 }
 
 /// The result as the engine takes it. Texts in it may be cut; other parts stay.
@@ -691,7 +742,8 @@ fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
         Returned::Parts(parts) => {
             let parts = parts.iter().map(|part| {
                 let part = parse(part)?;
-                let is_text = TEXT_KINDS.iter().any(|kind| part["type"] == **kind);
+                let kind = &part["type"];
+                let is_text = kind.is_null() || TEXT_KINDS.iter().any(|text| kind == text);
                 Ok(match part["text"].as_str() {
                     Some(text) if is_text => Part::Text(text.to_owned()),
                     _ => Part::Opaque(part),

@@ -5,7 +5,7 @@
 mod engine;
 #[cfg(feature = "node")]
 pub mod node;
-#[cfg(any(test, feature = "python", feature = "node"))]
+#[cfg(any(feature = "python", feature = "node"))]
 mod parts;
 #[cfg(feature = "python")]
 mod python;

@@ -49,6 +49,7 @@ pub struct PassedMessages {
 pub struct ShownJson {
     pub content: String,
     pub report: String,
+    pub is_error: bool,
 }
 
 /// A page of the reader.
@@ -66,8 +67,12 @@ pub struct ChangedText {
 }
 
 impl From<AnswerJson> for ShownJson {
-    fn from((content, report): AnswerJson) -> Self {
-        Self { content, report }
+    fn from((content, report, is_error): AnswerJson) -> Self {
+        Self {
+            content,
+            report,
+            is_error,
+        }
     }
 }
 
@@ -84,9 +89,9 @@ fn returned(result: Either3<String, Uint8Array, Vec<String>>) -> Returned {
 impl NodeCore {
     #[napi(constructor)]
     pub fn new(settings: String) -> Result<Self> {
+        let settings = engine::settings(&settings)?;
         // Clients of buckets start tasks.
-        let engine =
-            napi::bindgen_prelude::within_runtime_if_available(|| Engine::open(&settings))?;
+        let engine = napi::bindgen_prelude::within_runtime_if_available(|| Engine::open(settings))?;
         Ok(Self(engine))
     }
 

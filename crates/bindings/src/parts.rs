@@ -19,12 +19,17 @@ type Check = fn(&Value) -> bool;
 const MEDIA: &str = "image audio file";
 const BESIDE_DATA: &str = "mimeType mime_type source_type metadata";
 const BESIDE_URL: &str = "mime_type source_type metadata";
+/// Of parts that another model of Google has written.
+const OF_THOUGHTS: &str = "thought thoughtSignature thought_signature";
 
 /// The kinds of parts by their `type`, or one of several: the field with the content and what it must be, and the fields
 /// that may stand beside it. They are those of the providers, of MCP and of LangChain.
-const KINDS: [(&str, &str, Check, &str); 20] = [
-    ("", "inlineData", Value::is_object, ""),
-    ("", "inline_data", Value::is_object, ""),
+const KINDS: [(&str, &str, Check, &str); 23] = [
+    ("", "inlineData", Value::is_object, OF_THOUGHTS),
+    ("", "inline_data", Value::is_object, OF_THOUGHTS),
+    ("", "fileData", Value::is_object, OF_THOUGHTS),
+    ("", "file_data", Value::is_object, OF_THOUGHTS),
+    ("", "text", Value::is_string, OF_THOUGHTS),
     ("text", "text", Value::is_string, "citations logprobs"),
     ("input_text", "text", Value::is_string, ""),
     ("output_text", "text", Value::is_string, "logprobs"),
@@ -79,10 +84,14 @@ fn is_url(value: &Value) -> bool {
     value.is_string() || value.is_object()
 }
 
-/// Returns true if all items of a list are content parts.
+/// Returns true if all items of a list are content parts. Texts without a type are Gemini's only beside its media.
 pub(crate) fn are_parts(list: &str) -> bool {
     let list = serde_json::from_str::<Vec<Map<String, Value>>>(list);
-    list.is_ok_and(|items| !items.is_empty() && items.iter().all(is_part))
+    list.is_ok_and(|items| {
+        let bare = || items.iter().filter(|item| !item.contains_key("type"));
+        let has_media = bare().any(|item| !item.contains_key("text"));
+        !items.is_empty() && items.iter().all(is_part) && (has_media || bare().next().is_none())
+    })
 }
 
 fn is_part(fields: &Map<String, Value>) -> bool {
@@ -104,42 +113,5 @@ fn is_part(fields: &Map<String, Value>) -> bool {
                 && fields.get(*content).is_some_and(is_right)
                 && fields.iter().all(may_stand)
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::are_parts;
-
-    #[test]
-    fn rows_are_told_from_parts() {
-        for parts in [
-            r#"[{"type":"text","text":"a"},{"type":"image","data":"eA==","mimeType":"image/png","annotations":{}}]"#,
-            r#"[{"type":"text","text":"a","id":"lc_1","extras":{}}]"#,
-            r#"[{"type":"image","source":{"type":"base64"},"cache_control":{}}]"#,
-            r#"[{"type":"image_url","image_url":{"url":"data:"}}]"#,
-            r#"[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]"#,
-            r#"[{"type":"resource_link","uri":"file:///a","name":"a"}]"#,
-            r#"[{"type":"search_result","source":"a","title":"b","content":[]}]"#,
-        ] {
-            assert!(are_parts(parts), "{parts}");
-        }
-        for rows in [
-            "[]",
-            "[1]",
-            "{}",
-            r#"[{"type":"file","name":"a.rs","url":"https://a"}]"#,
-            r#"[{"type":"document","source":"wiki","title":"a"}]"#,
-            r#"[{"type":"image","url":"https://a","title":"b"}]"#,
-            r#"[{"type":"search_result","source":"a","score":1}]"#,
-            r#"[{"type":"text","text":"a","id":"5"}]"#,
-            r#"[{"type":"text","text":"a","index":5}]"#,
-            r#"[{"type":"text","text":null}]"#,
-            r#"[{"type":7,"text":"a"}]"#,
-            r#"[{"type":null,"text":"a"}]"#,
-            r#"[{"type":"text","text":"a"},{"type":"dir"}]"#,
-        ] {
-            assert!(!are_parts(rows), "{rows}");
-        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use offcut::Settings;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -130,7 +131,7 @@ fn runtime() -> Result<&'static Runtime, EngineError> {
 /// A reduction: JSON text in, JSON text out. `offcut.Reduction` is made of it.
 #[pyclass(frozen, module = "offcut._offcut")]
 struct Core {
-    settings: String,
+    settings: Settings,
     sessions: Vec<String>,
     /// The engine, and the process that opened it.
     engine: Mutex<(u32, Engine)>,
@@ -150,10 +151,10 @@ impl Drop for Core {
 }
 
 impl Core {
-    fn opened(settings: &str, sessions: &[String]) -> Result<(u32, Engine), EngineError> {
+    fn opened(settings: &Settings, sessions: &[String]) -> Result<(u32, Engine), EngineError> {
         // Clients of buckets start tasks.
         let _runtime = runtime()?.enter();
-        let engine = Engine::open(settings)?;
+        let engine = Engine::open(settings.clone())?;
         let engine = sessions
             .iter()
             .try_fold(engine, |engine, id| engine.session(id))?;
@@ -193,9 +194,11 @@ impl Core {
 impl Core {
     #[new]
     fn new(py: Python<'_>, settings: String) -> PyResult<Self> {
-        let engine = py.detach(|| {
+        let (settings, engine) = py.detach(|| {
             let _inside = Inside::enter();
-            Self::opened(&settings, &[])
+            let settings = engine::settings(&settings)?;
+            let engine = Self::opened(&settings, &[])?;
+            Ok::<_, EngineError>((settings, engine))
         })?;
         Ok(Self {
             settings,

@@ -15,9 +15,10 @@ def reduction(tmp_path):
     return Reduction.in_dir(tmp_path / "store")
 
 
-def small(tmp_path):
+def small(tmp_path, **options):
     """A reduction that clears early."""
-    return Reduction.in_dir(tmp_path / "store", max_tokens_for_clear=3_000, clear_at_least_tokens=0, preview_above=100_000, max_length_for_trunc=200_000)
+    settings = {"max_tokens_for_clear": 3_000, "clear_at_least_tokens": 0, "preview_above": 100_000, "max_length_for_trunc": 200_000}
+    return Reduction.in_dir(tmp_path / "store", **settings, **options)
 
 
 def logs(nth: int = 0) -> str:
@@ -41,7 +42,9 @@ def test_langchain_s_calls_are_signed_beside_thoughts_alone(reduction):
     message = AIMessage([{"type": "text", "text": "a"}, block], tool_calls=calls)
     for one in (AIMessage("", tool_calls=calls, additional_kwargs={"refusal": None}), message):
         assert "extra_content" not in _plain(one)["tool_calls"][0]
-    for one in (AIMessage([thought, block], tool_calls=calls), AIMessage("", tool_calls=calls, additional_kwargs={"signatures": {"c": "s"}})):
+    signed = AIMessage([{**calls[0], "extras": {"item_id": "fc_c", "signature": "s"}}], tool_calls=calls)
+    of_kwargs = AIMessage("", tool_calls=calls, additional_kwargs={"signatures": {"c": "s"}})
+    for one in (AIMessage([thought, block], tool_calls=calls), signed, of_kwargs):
         assert "extra_content" in _plain(one)["tool_calls"][0]
     old = _plain(message)
     new = json.loads(json.dumps(old).replace("x", "y"))
@@ -126,6 +129,144 @@ def test_langchain_clears_in_the_state(tmp_path):
     assert len({one.id for one in messages}) == len(messages) == 1 + 2 * 7 + 1
 
 
+def write(path: str, text: str) -> str:
+    """Writes a file."""
+    return "fine"
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("version", ["chat v0", "chat v1", "responses v0", "responses responses/v1", "responses v1"])
+def test_langchain_clears_arguments_alone(tmp_path, version, is_stream):
+    langchain = pytest.importorskip("langchain.agents")
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from offcut.langchain import OffcutMiddleware
+
+    api, version = version.split()
+    files = {f"{nth}.py": "a line of a file\n" * (400 if nth % 2 == 0 else 1) for nth in range(10)}
+    calls = [(f"call_{path}", "write", {"path": path, "text": text}) for path, text in files.items()]
+    bodies = []
+    for ours in ([], [OffcutMiddleware(small(tmp_path))]):
+        # Two at a time.
+        provider = Provider(script=[*(calls[nth : nth + 2] for nth in range(0, 10, 2)), "Done."])
+        options = {"use_responses_api": api == "responses", "output_version": version, "streaming": is_stream}
+        model = ChatOpenAI(model="m", base_url=f"{provider.url}/v1", api_key="k", **options)
+        langchain.create_agent(model, [tool(write)], middleware=ours).invoke({"messages": [("user", "go")]})
+        bodies.append(provider.bodies)
+    sent = []
+
+    def without_arguments(value):
+        if isinstance(value, list):
+            return [without_arguments(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        if "arguments" in value:
+            sent.append(json.loads(value["arguments"]))
+        return {name: without_arguments(one) for name, one in value.items() if name != "arguments"}
+
+    for before, after in zip(*bodies, strict=True):
+        expected = masked(without_arguments(before))
+        sent.clear()
+        assert masked(without_arguments(after)) == expected
+    assert [one["path"] for one in sent] == list(files)
+    cleared = [one["path"] for one in sent if one["text"].startswith("[offcut/1 cleared")]
+    assert cleared == ["0.py", "2.py", "4.py", "6.py"] and sent[-2]["text"] == files["8.py"]
+
+
+def test_langchain_s_tools_may_return_messages(reduction):
+    pytest.importorskip("langchain.agents")
+    from langchain_core.messages import HumanMessage, ToolMessage
+    from langgraph.types import Command
+    from offcut.langchain import OffcutMiddleware
+
+    class Request:
+        tool = None
+        tool_call = {"id": "c1", "name": "logs", "args": {}}
+
+    def shown(result):
+        return OffcutMiddleware(reduction).wrap_tool_call(Request, lambda request: result)
+
+    whole, other = ToolMessage(LOG, tool_call_id="c1"), HumanMessage(LOG)
+    [message] = shown([whole])
+    assert message.content.startswith("[offcut/1 truncated") and whole.content == LOG
+    for one in (whole, {"role": "tool", "content": LOG, "tool_call_id": "c1"}, {"type": "tool", "content": LOG, "tool_call_id": "c1"}):
+        [command] = shown([Command(update={"messages": [one, other, {"role": "user", "content": LOG}], "n": 1})])
+        message, *others = command.update["messages"]
+        assert isinstance(message, ToolMessage) and message.content.startswith("[offcut/1 truncated")
+        assert others == [other, {"role": "user", "content": LOG}] and command.update["n"] == 1
+
+
+def test_langchain_s_reader_marks_its_errors(reduction):
+    pytest.importorskip("langchain.agents")
+    from offcut.langchain import OffcutMiddleware, reader
+
+    class Request:
+        tool = None
+
+    middleware = OffcutMiddleware(reduction)
+    location = reduction.truncate(LOG, tool="logs").split('"')[1]
+    for arguments, status in (({"path": location}, "success"), ({"path": location, "limit": 0}, "error"), ({"path": "nowhere"}, "error")):
+        call = Request.tool_call = {"id": "c2", "name": "read_file", "args": arguments, "type": "tool_call"}
+        message = middleware.wrap_tool_call(Request, lambda request: reader(reduction).invoke(call))
+        assert message.status == status and message.tool_call_id == "c2", message
+
+
+WORDS = "Mind every word. " * 1_000
+
+
+def noted(nth: int = 0) -> str:
+    return "a short one"
+
+
+noted.__doc__ = WORDS
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("kind", ["agents", "langchain", "pydantic_ai"])
+def test_tools_and_instructions_are_counted(tmp_path, kind, is_async):
+    pytest.importorskip(kind)
+    counted = []
+
+    def on_report(report):
+        if report["phase"] == "clear":
+            counted.append(report["tokens"]["counted"])
+
+    provider = Provider(script=[[("call_a", "noted", {"nth": 1})], "Done."])
+    url, reduction = f"{provider.url}/v1", small(tmp_path, on_report=on_report)
+    if kind == "agents":
+        import agents
+        from offcut.openai_agents import input_filter, reader
+        from openai import AsyncOpenAI
+
+        agents.set_tracing_disabled(True)
+        model = agents.OpenAIResponsesModel("m", AsyncOpenAI(base_url=url, api_key="k"))
+        agent = agents.Agent(name="a", model=model, instructions=WORDS, tools=[agents.function_tool(noted), reader(reduction)])
+        given = {"run_config": agents.RunConfig(call_model_input_filter=input_filter(reduction))}
+        asyncio.run(agents.Runner.run(agent, "go", **given)) if is_async else agents.Runner.run_sync(agent, "go", **given)
+    elif kind == "langchain":
+        from langchain.agents import create_agent
+        from langchain_openai import ChatOpenAI
+        from offcut.langchain import OffcutMiddleware
+
+        model = ChatOpenAI(model="m", base_url=url, api_key="k")
+        agent = create_agent(model, [noted], system_prompt=WORDS, middleware=[OffcutMiddleware(reduction)])
+        ask = {"messages": [("user", "go")]}
+        asyncio.run(agent.ainvoke(ask)) if is_async else agent.invoke(ask)
+        # Before the first request, the agent tells nothing of it.
+        assert counted.pop(0) < 100
+    else:
+        import pydantic_ai
+        from offcut.pydantic_ai import Offcut
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=url, api_key="k"))
+        agent = pydantic_ai.Agent(model, instructions=WORDS, tools=[noted], capabilities=[Offcut(reduction)])
+        asyncio.run(agent.run("go")) if is_async else agent.run_sync("go")
+    # Each of both has some 4 000 tokens.
+    assert counted and all(8_000 < one < 10_000 for one in counted), counted
+
+
 def logs_of_9000(nth: int) -> str:
     """Returns a part of the log."""
     return f"part {nth}\n" + LOG[:9_000]
@@ -193,7 +334,7 @@ def test_pydantic_ai_keeps_files_and_errors(tmp_path):
         outcome = "retried" if nth == 1 else "success"
         content = image if nth == 0 else f"{nth}\n" + "a line of output\n" * 150
         messages.append(ModelRequest([ToolReturnPart("t", content, f"c{nth}", outcome=outcome)]))
-    after = cleared(offcut.reduction, messages)
+    after = cleared(offcut.reduction, messages, [])
     is_new = [new is not old for old, new in zip(messages, after)]
     assert not is_new[1] and not is_new[3] and is_new[5]
 
@@ -211,7 +352,7 @@ def test_pydantic_ai_clears_long_texts_of_users_alone(tmp_path):
         messages.append(ModelResponse([ToolCallPart("t", {}, f"c{nth}")]))
         messages.append(ModelRequest([RetryPromptPart("a line of an error\n" * 300, tool_name="t", tool_call_id=f"c{nth}")]))
     settings = {"max_tokens_for_clear": 2_000, "clear_at_least_tokens": 0, "clear_user_texts_above": 2_000}
-    after = cleared(Reduction.in_dir(tmp_path, **settings), messages)
+    after = cleared(Reduction.in_dir(tmp_path, **settings), messages, [])
     text, shown, kept = after[0].parts[0].content
     assert text == "look" and kept is image and shown.startswith("[offcut/1 cleared"), shown
     assert after[1:] == messages[1:]
@@ -269,6 +410,35 @@ def test_anthropic(reduction, is_async, is_stream):
         for one in runner:
             last = one.get_final_message() if is_stream else one
     provider.check(last.content[0].text)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_anthropic_s_counts_decide_nothing(tmp_path, is_async):
+    anthropic = pytest.importorskip("anthropic")
+    from offcut.anthropic import OffcutMiddleware
+
+    provider = Provider(script=["Fine."] * 3)
+    kind = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
+    session = Reduction.in_dir(tmp_path / "store").session("chat-42")
+    client = kind(base_url=provider.url, api_key="k", middleware=[OffcutMiddleware(session)])
+    call = {"type": "tool_use", "id": "call_1", "name": "logs", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "call_1", "content": LOG}
+    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+    async def ask():
+        for method, more in ((client.messages.count_tokens, {}), (client.messages.create, {"max_tokens": 9}), (client.messages.count_tokens, {})):
+            answer = method(model="m", messages=messages, **more)
+            if is_async:
+                await answer
+            yield sum(path.is_file() for path in tmp_path.rglob("*"))
+
+    async def stored():
+        return [count async for count in ask()]
+
+    first, second, third = asyncio.run(stored())
+    assert first == 0 and second == third > 0
+    texts = [body["messages"][2]["content"][0]["content"] for body in provider.bodies]
+    assert texts[0] == LOG and texts[1] == texts[2] and texts[1].startswith("[offcut/1 truncated")
 
 
 # Two prompts and a third that reads: parallel calls, one of which is long.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import copy
 import json
 import logging
 import os
+import pickle
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -15,6 +18,7 @@ from types import MappingProxyType
 
 import pytest
 from offcut import OffcutError, Reduction, SettingsError, State, StoreError
+from offcut._offcut import are_parts
 
 LONG = "".join(f"{nth}: a line\n" for nth in range(4_000))
 CALLS = {
@@ -172,6 +176,109 @@ def test_results_of_every_kind(reduction):
     assert reduction.wrap_tool_call(neutral, lambda: "fine", "openai-chat")["content"] == "fine"
 
 
+PARTS = [
+    [{"type": "text", "text": "a"}, {"type": "image", "data": "eA==", "mimeType": "image/png", "annotations": {}}],
+    [{"type": "text", "text": "a", "id": "lc_1", "extras": {}}],
+    [{"type": "image", "source": {"type": "base64"}, "cache_control": {}}],
+    [{"type": "image_url", "image_url": {"url": "data:"}}],
+    [{"inlineData": {"mimeType": "image/png", "data": "eA=="}}],
+    [{"text": "a", "thought": True, "thoughtSignature": "s"}, {"inline_data": {}, "thought_signature": "s"}],
+    [{"fileData": {"fileUri": "https://a"}}, {"text": "a"}],
+    [{"type": "resource_link", "uri": "file:///a", "name": "a"}],
+    [{"type": "search_result", "source": "a", "title": "b", "content": []}],
+]
+ROWS = [
+    [],
+    [1],
+    {},
+    [{"text": "a"}],
+    [{"type": "text", "text": "a"}, {"text": "a"}],
+    [{"text": "a", "id": 1}, {"inlineData": {}}],
+    [{"text": "a"}, {"file_data": "a"}],
+    [{"type": "file", "name": "a.rs", "url": "https://a"}],
+    [{"type": "document", "source": "wiki", "title": "a"}],
+    [{"type": "image", "url": "https://a", "title": "b"}],
+    [{"type": "search_result", "source": "a", "score": 1}],
+    [{"type": "text", "text": "a", "id": "5"}],
+    [{"type": "text", "text": "a", "index": 5}],
+    [{"type": "text", "text": None}],
+    [{"type": 7, "text": "a"}],
+    [{"type": None, "text": "a"}],
+    [{"type": "text", "text": "a"}, {"type": "dir"}],
+]
+
+
+def test_rows_are_told_from_parts():
+    for lists, expected in ((PARTS, True), (ROWS, False)):
+        for one in lists:
+            assert are_parts(json.dumps(one)) is expected, one
+
+
+URL = "data:image/png;base64,+/+/"
+INLINE = {"mimeType": "image/png", "data": "+/+/"}
+FILE = {"mimeType": "application/pdf", "fileUri": "https://example.org/a.pdf"}
+IMAGES = {
+    "openai-chat": {"type": "image_url", "image_url": {"url": URL}},
+    "openai-responses": {"type": "input_image", "image_url": URL},
+    "anthropic": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "+/+/"}},
+    "gemini": {"inlineData": INLINE},
+    "mcp": {"type": "image", **INLINE},
+}
+TEXTS = {"openai-responses": {"type": "input_text", "text": "a shot"}, "gemini": {"text": "a shot"}}
+
+
+def content_of(format, message):
+    """The content of a message with a result, as the provider has it."""
+    if format == "gemini":
+        answer = message["parts"][0]["functionResponse"]
+        return {name: answer[name] for name in ("response", "parts") if name in answer}
+    if format == "anthropic":
+        [message] = message["content"]
+    return message["output" if format == "openai-responses" else "content"]
+
+
+@pytest.mark.parametrize("format", CALLS)
+@pytest.mark.parametrize("kind", IMAGES)
+def test_an_image_in_any_provider_s_words_is_one_in_those_of_the_call(reduction, format, kind):
+    text = {"type": "text", "text": "a shot"}
+    message = reduction.wrap_tool_call(CALLS[format], lambda: [TEXTS.get(kind, text), IMAGES[kind]])
+    expected = [TEXTS.get(format, text), IMAGES[format]]
+    of_gemini = {"response": {"output": "a shot"}, "parts": [IMAGES["gemini"]]}
+    assert content_of(format, message) == (of_gemini if format == "gemini" else expected)
+
+
+def test_parts_keep_what_their_own_provider_says_of_them(reduction):
+    for format, more in (("openai-responses", {"detail": "low"}), ("anthropic", {"cache_control": {"type": "ephemeral"}})):
+        own = [{**IMAGES[format], **more}]
+        assert content_of(format, reduction.wrap_tool_call(CALLS[format], lambda: own)) == own
+    answer = content_of("gemini", reduction.wrap_tool_call(CALLS["gemini"], lambda: [{"text": "a"}, {"fileData": FILE}]))
+    assert answer == {"response": {"output": "a"}, "parts": [{"fileData": FILE}]}
+    # The texts are shortened, as parts of the same kind.
+    shown = reduction.truncate([{"text": LONG}, {"inlineData": INLINE}], tool="t")
+    assert list(shown[0]) == ["text"] and shown[0]["text"].startswith("[offcut/1 truncated") and shown[1] == {"inlineData": INLINE}
+    rows = [{"text": "a"}, {"text": "b"}]
+    assert json.loads(content_of("gemini", reduction.wrap_tool_call(CALLS["gemini"], lambda: rows))["response"]["output"]) == rows
+
+
+def test_media_that_a_format_can_not_hold_are_stored(reduction):
+    sound = bytes(n * n >> 7 & 255 for n in range(100_000))
+    part = {"type": "audio", "data": base64.b64encode(sound).decode(), "mimeType": "audio/wav"}
+    name, shown = content_of("anthropic", reduction.wrap_tool_call(CALLS["anthropic"], lambda: [part]))
+    assert name["text"] == "[audio/wav, 100000 B]" and len(shown["text"]) < 8_000
+    location = shown["text"].split('"')[1]
+    assert reduction.original(location) == sound
+    held = reduction.wrap_tool_call(CALLS["openai-chat"], lambda: [part])
+    assert held["content"][0]["input_audio"]["data"] == part["data"]
+
+
+def test_parts_of_google_s_sdk_are_parts(reduction):
+    types = pytest.importorskip("google.genai.types")
+    image = types.Part.from_bytes(data=base64.b64decode("+/+/"), mime_type="image/png")
+    for result, response in (([types.Part(text="a shot"), image], {"output": "a shot"}), ([image], {}), (image, {})):
+        answer = content_of("gemini", reduction.wrap_tool_call(CALLS["gemini"], lambda: result))
+        assert answer == {"response": response, "parts": [IMAGES["gemini"]]}
+
+
 def test_mistakes_are_told_with_a_cure(tmp_path, reduction):
     with pytest.raises(SettingsError, match="max_length_for_trunc"):
         Reduction.in_dir(tmp_path, max_length_for_trunk=8)
@@ -179,6 +286,9 @@ def test_mistakes_are_told_with_a_cure(tmp_path, reduction):
         Reduction({})
     with pytest.raises(SettingsError, match="scheme|store"):
         Reduction.in_dir("ftp://nowhere/x")
+    for path in (Path("s3://bucket/prefix"), "s3:/bucket", "gs:bucket", "https:/x"):
+        with pytest.raises(SettingsError, match="write two slashes after the scheme"):
+            Reduction.in_dir(path)
     assert issubclass(SettingsError, OffcutError) and issubclass(StoreError, OffcutError)
     with pytest.raises(ValueError, match='"openai-chat", "openai-responses", "anthropic", "gemini"'):
         reduction.before_model([{"role": "user", "content": "x"}], "openai")
@@ -197,6 +307,8 @@ def test_mistakes_are_told_with_a_cure(tmp_path, reduction):
 
     with pytest.raises(TypeError, match="Message has no place in a provider's message"):
         reduction.before_model([Message()])
+    with pytest.raises(ValueError, match="[Oo]ut of range float"):
+        reduction.before_model([{"role": "user", "content": "x", "loss": float("nan")}])
     assert reduction.before_model([])["decisions"] == []
 
 
@@ -333,6 +445,26 @@ def test_results_that_are_not_unicode_are_shown(reduction):
     raw = b"caf\xe9 menu\n" * 1000
     shown = reduction.truncate(raw.decode(errors="surrogateescape"), tool="cat", call_id="bytes")
     assert ",not-utf8" in shown and reduction.original(shown.split('"')[1]) == raw
+    # A byte in disguise, half of a pair, and a pair.
+    shown = reduction.truncate("caf\udce9 \ud83d \ud83d\ude00\n" * 1000, tool="cat", call_id="halves")
+    assert reduction.original(shown.split('"')[1]) == b"caf\xe9 \xef\xbf\xbd \xf0\x9f\x98\x80\n" * 1000
+
+
+def test_an_exception_without_a_text_is_an_error_of_its_call(reduction):
+    class Silent(Exception):
+        def __str__(self):
+            return self.args[1]
+
+    class Result(dict):
+        def items(self):
+            raise Silent("one")
+
+    def run():
+        raise Silent("one")
+
+    for tool in (run, lambda: Result(a=1)):
+        expected = {"type": "tool_result", "tool_use_id": "call_1", "content": "Silent", "is_error": True}
+        assert reduction.wrap_tool_call(CALLS["anthropic"], tool)["content"] == [expected]
 
 
 def test_messages_added_during_a_pass_stay(tmp_path):
@@ -400,6 +532,16 @@ def test_what_only_looks_like_json_is_told(reduction):
         reduction.wrap_tool_call({"name": "t", "arguments": {}}, lambda: "x", "anthropic")
 
 
+def test_copies(reduction):
+    assert copy.copy(reduction) is reduction and copy.deepcopy({"a": reduction})["a"] is reduction
+    with pytest.raises(TypeError, match="make one from the same settings"):
+        pickle.dumps(reduction)
+    state = State({"dialect": "openarmature", "fields": [{"name": "n", "type": "list", "reducer": "append"}]})
+    state.apply({"n": [1]})
+    for other in (copy.copy(state), copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
+        assert other.apply({"n": [2]}) == {"n": [1, 2]} and state.value == {"n": [1]}
+
+
 def test_threads_add_to_a_state():
     state = State({"dialect": "openarmature", "fields": [{"name": "n", "type": "list", "reducer": "append"}]})
     with ThreadPoolExecutor(8) as threads:
@@ -449,6 +591,22 @@ def test_asyncio(reduction):
         return await reduction.atruncate(LONG, tool="t")
 
     assert asyncio.run(work()).startswith("[offcut/1")
+
+
+def test_relative_directories_stay_where_they_were_opened(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    reductions = [
+        Reduction({"preset": "recommended", "backend": "one"}),
+        Reduction.in_dir("two", tool_config={"grep": {"backend": "three"}}),
+    ]
+    shown = [one.truncate(LONG, tool="grep", call_id="c1") for one in reductions]
+    monkeypatch.chdir(tmp_path / "other")
+    if (child := os.fork()) == 0:
+        found = [one.original(text.split('"')[1]).decode() == LONG for one, text in zip(reductions, shown)]
+        os._exit(0 if all(found) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sorted(os.listdir(tmp_path)) == ["one", "other", "three"]
 
 
 def test_a_store_in_memory_does_not_outlive_a_fork():
@@ -526,6 +684,8 @@ def test_a_condensed_state_may_hold_anything_else(reduction):
             reduction.condense(state, model, template, input_keys=keys)
     with pytest.raises(ValueError, match="18446744073709551616 is not a number of at most 64 bits"):
         State({"dialect": "openarmature", "fields": [{"name": "n"}]}).apply({"n": 2**64})
+    with pytest.raises(ValueError, match="half of a surrogate pair: replace it"):
+        State({"dialect": "openarmature", "fields": [{"name": "n"}]}).apply({"n": "a \ud83d"})
 
 
 def test_a_condensed_value_names_its_originals(reduction):

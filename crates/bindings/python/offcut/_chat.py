@@ -25,11 +25,14 @@ def result(id: str | None, content: Any) -> dict[str, Any]:
 
 
 def cleared(
-    reduction: Reduction, messages: list[dict[str, Any]]
+    reduction: Reduction, messages: list[dict[str, Any]], beside: list[Any]
 ) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
-    """Runs the clear pass. Returns each message that has changed: its index, the message before and after."""
+    """Runs the clear pass. Returns each message that has changed: its index, the message before and after.
+
+    What is sent `beside` the messages is counted: tools, and instructions as texts.
+    """
     before = list(messages)
-    reduction.clear(messages, "openai-chat")
+    reduction.clear(messages, "openai-chat", tools=beside)
     pairs = enumerate(zip(before, messages))
     return ((nth, old, new) for nth, (old, new) in pairs if new is not old)
 

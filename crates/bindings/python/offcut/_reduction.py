@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import os
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, Sequence, ValuesView
 from typing import Any, Literal, TypeAlias
@@ -53,11 +54,16 @@ class Reduction:
         """
         if "backend" in settings:
             raise TypeError("`in_dir` takes no `backend`: its path is one")
-        backend = os.fspath(path)
-        if backend and "://" not in backend and not backend.startswith(("~", "memory:")):
-            # The process may change its directory, and fork.
-            backend = os.path.abspath(backend)
-        return cls({"preset": "recommended", **settings, "backend": backend}, on_report=on_report)
+        return cls({"preset": "recommended", **settings, "backend": os.fspath(path)}, on_report=on_report)
+
+    def __copy__(self) -> Reduction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Reduction:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Reduction has stores open, and can't be pickled: make one from the same settings where it is needed")
 
     def session(self, id: str) -> Reduction:
         """Returns the reduction of one conversation: it stores in a folder of its own, and reads nothing else."""
@@ -189,12 +195,15 @@ class Reduction:
         in the store, so that a conversation that comes again, and grows, is given the same texts. Use a `session` for
         each conversation.
         """
+        return self._reduced(body, format, is_too_long=is_too_long, is_cold=is_cold)
+
+    def _reduced(self, body: Any, format: Format | None, **turn: bool) -> Any:
         text = body if isinstance(body, str) else None
         if isinstance(body, (bytes, bytearray)):
             text = body.decode()
         elif text is None:
             text = _dumps(body)
-        new, report = self._core.reduce(format, text, _turn((), None, is_too_long, is_cold))
+        new, report = self._core.reduce(format, text, _dumps(turn))
         self._tell(report)
         if new is None:
             return body
@@ -270,21 +279,26 @@ class Reduction:
         """Tries out every store: stores a few bytes and reads them back. Call it when a program starts."""
         self._core.check()
 
-    def _answer(self, call: Mapping[str, Any]) -> Any:
-        """The reader's answer to a call with `id`, `name` and `args`; none for any other call."""
+    def _answer(self, call: Mapping[str, Any]) -> tuple[Any, bool] | None:
+        """The reader's answer to a call with `id`, `name` and `args`, and true if it tells of a mistake; none for any other
+        call.
+        """
         answered = self._core.answer("openai-chat", _well_formed(call))
-        return None if answered is None else self._message(answered)["content"]
+        return None if answered is None else (self._message(answered)["content"], answered[2])
 
-    def _content(self, format: Format, arguments: Any) -> Any:
-        """The reader's answer to a call with these arguments, or with this text, as the content of the provider's result."""
+    def _content(self, format: Format, arguments: Any) -> tuple[Any, bool]:
+        """The reader's answer to a call with these arguments, or with this text, as the content of the provider's result, and
+        true if it tells of a mistake.
+        """
         text = arguments if isinstance(arguments, str) else _dumps(arguments)
         answered = self._core.answer(format, _dumps({"id": "", "name": self.reader_name, "arguments": text}))
         if answered is None:
-            return self._core.read(text)[0]
-        message = json.loads(answered[0])
-        if format == "openai-responses":
-            return message["output"]
-        return message["content"][0]["content"] if format == "anthropic" else message["content"]
+            return self._core.read(text)
+        message, _, is_error = answered
+        of_call = json.loads(message)
+        if format == "anthropic":
+            [of_call] = of_call["content"]
+        return of_call["output" if format == "openai-responses" else "content"], is_error
 
     def _page(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """The reader's answer, and true if it tells of a mistake."""
@@ -311,8 +325,8 @@ class Reduction:
                 _log.warning("the messages were changed during the pass, so they stay as they are")
         return self._tell(report)
 
-    def _message(self, shown: tuple[str, str]) -> Any:
-        message, report = shown
+    def _message(self, shown: tuple[str, str, bool]) -> Any:
+        message, report, _ = shown
         self._tell(report)
         return json.loads(message)
 
@@ -345,18 +359,22 @@ def _turn(tools: Sequence[Any], usage: int | None, is_too_long: bool, is_cold: b
 
 def _needed(state: Mapping[str, Any], prompt_template: str, input_keys: Sequence[str]) -> str:
     """The values that a node may need. Others may be anything."""
-    return exact(_dumps({key: one for key, one in state.items() if key in input_keys or f"{{{key}" in prompt_template}))
+    return exact({key: one for key, one in state.items() if key in input_keys or f"{{{key}" in prompt_template})
 
 
-def exact(text: str) -> str:
-    """The JSON, if its numbers can be read as they are."""
+def exact(value: Any) -> str:
+    """The JSON of a value, if its numbers and texts can be read as they are."""
 
     def check(number: str) -> None:
         if not number.lstrip("-").isdigit() or not -(1 << 63) <= int(number) < 1 << 64:
             raise ValueError(f"{number} is not a number of at most 64 bits: give it as a text")
 
+    text = _json(value)
     json.loads(text, parse_int=check, parse_constant=check)
-    return text
+    try:
+        return _text(text, "strict")
+    except UnicodeDecodeError:
+        raise ValueError("a text has half of a surrogate pair: replace it") from None
 
 
 def _node(prompt_template: str, input_keys: Sequence[str], output_key: str, names_originals: bool) -> str:
@@ -410,20 +428,24 @@ def _well_formed(value: Any) -> str:
     if type(value).__name__ == "FunctionCall" and type(value).__module__.startswith("google."):
         # Its SDK lists them without what is around them in a message.
         value = {"functionCall": value}
-    return _text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain))
+    return _text(_json(value))
 
 
-def _text(text: str) -> str:
-    """The text, with a replacement character for each half of a surrogate pair."""
+def _json(value: Any, **options: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain, **options)
+
+
+def _text(text: str, halves: str = "replace") -> str:
+    """The text, in which surrogate pairs are one character. `halves` of them are handled as mistakes of an encoding are."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", halves)
     return text
 
 
 def _dumps(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    text = _json(value, allow_nan=False)
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -455,27 +477,33 @@ def _outcome(result: Any) -> tuple[Returned, bool]:
     try:
         return _given(result)[0], False
     except Exception as error:
+        told = _told(error)
         # It is a mistake of the program, and not one that the model should work around.
-        _log.warning("a result was refused: %s", error)
-        return _failed(error)
+        _log.warning("a result was refused: %s", told)
+        return _given(told)[0], True
 
 
 def _raised(error: Exception) -> tuple[Returned, bool]:
     _log.info("a tool has raised an exception", exc_info=error)
-    return _failed(error)
+    return _given(_told(error))[0], True
 
 
-def _failed(error: Exception) -> tuple[Returned, bool]:
-    text = str(error)
-    return _given(f"{type(error).__name__}: {text}" if text else type(error).__name__)[0], True
+def _told(error: Exception) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        # An exception's own text may fail too.
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _given(result: Any) -> tuple[Returned, bool]:
     """A tool's result, and true if it is a list of parts."""
     if isinstance(result, (bytes, bytearray, memoryview)):
         return bytes(result), False
-    if isinstance(result, (list, tuple)) and result:
-        parts = [_well_formed(_fields(one)) for one in result] if _may_be_parts(result) else []
+    items = [result] if _package(result) in _SDKS else result
+    if isinstance(items, (list, tuple)) and items:
+        parts = [_well_formed(_fields(one)) for one in items] if _may_be_parts(items) else []
         if parts and are_parts(f"[{','.join(parts)}]"):
             return parts, True
     if result is None:
@@ -485,11 +513,9 @@ def _given(result: Any) -> tuple[Returned, bool]:
     try:
         result.encode()
     except UnicodeEncodeError:
-        try:
-            # Names of files and outputs of commands may be bytes in disguise.
-            return result.encode(errors="surrogateescape"), False
-        except UnicodeEncodeError:
-            return _text(result), False
+        # Names of files and outputs of commands may be bytes in disguise. Other halves of pairs stand for nothing.
+        text = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", _text(result, "surrogatepass"))
+        return text.encode(errors="surrogateescape"), False
     return result, False
 
 

@@ -23,13 +23,17 @@ class State:
         """Begins without fields, where reducers start from the schema's defaults, or with the `value` of an earlier state."""
         self._schema = schema if isinstance(schema, str) else _dumps(schema)
         self._lock = threading.Lock()
-        self._text = apply(self._schema, None if value is None else exact(_dumps(value)), "[]")
+        self._text = apply(self._schema, None if value is None else exact(value), "[]")
 
     def apply(self, *updates: Mapping[str, Any]) -> dict[str, Any]:
         """Applies the updates in their order, or none of them, and returns the new value."""
         with self._lock:
-            self._text = apply(self._schema, self._text, exact(_dumps(list(updates))))
+            self._text = apply(self._schema, self._text, exact(list(updates)))
             return self.value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Locks are neither copied nor pickled.
+        return type(self), (self._schema, self.value)
 
     @property
     def value(self) -> dict[str, Any]:

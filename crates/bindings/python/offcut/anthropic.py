@@ -29,12 +29,17 @@ class OffcutMiddleware(Middleware):
         self.reduction = reduction
 
     def handle(self, request: Any, call_next: CallNext) -> Any:
-        body = _conversation(request)
-        return call_next(request if body is None else request.copy(body=self.reduction.reduce(body, "anthropic")))
+        return call_next(self._reduced(request))
 
     async def handle_async(self, request: Any, call_next: AsyncCallNext) -> Any:
-        body = _conversation(request)
-        return await call_next(request if body is None else request.copy(body=await self.reduction.areduce(body, "anthropic")))
+        return await call_next(await asyncio.to_thread(self._reduced, request))
+
+    def _reduced(self, request: Any) -> Any:
+        body = request.json
+        if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
+            return request
+        is_count = request.url.partition("?")[0].endswith("/count_tokens")
+        return request.copy(body=self.reduction._reduced(body, "anthropic", repeats_only=is_count))
 
 
 def reader(reduction: Reduction, *, is_async: bool = False) -> Any:
@@ -42,15 +47,10 @@ def reader(reduction: Reduction, *, is_async: bool = False) -> Any:
     told = reduction.tool("anthropic")
 
     def read(**arguments: Any) -> Any:
-        return reduction._content("anthropic", arguments)
+        return reduction._content("anthropic", arguments)[0]
 
     async def aread(**arguments: Any) -> Any:
         return await asyncio.to_thread(read, **arguments)
 
     known = {"name": told["name"], "description": told["description"], "input_schema": told["input_schema"]}
     return beta_async_tool(aread, **known) if is_async else beta_tool(read, **known)
-
-
-def _conversation(request: Any) -> dict[str, Any] | None:
-    body = request.json
-    return body if isinstance(body, dict) and isinstance(body.get("messages"), list) else None

@@ -13,21 +13,24 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tools import StructuredTool
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, convert_to_messages
+from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
 from . import _chat
 from ._offcut import are_parts
-from ._reduction import Reduction, _dumps
+from ._reduction import Reduction, _well_formed
 
 #: What is beside a message of chat completions, and the blocks without thoughts: they sign nothing.
-_UNSIGNED = {"refusal", "function_call", "tool_calls"}
+_UNSIGNED = {"refusal", "function_call", "tool_calls", "__openai_function_call_ids__"}
 _MIME = ("mime_type", "media_type", "mimeType")
-_BLOCKS = {"text", "output_text", "refusal", "tool_use", "function_call"}
+_BLOCKS = {"text", "output_text", "refusal", "tool_use", "function_call", "tool_call"}
+#: What OpenAI has beside a call: other things may sign it.
+_EXTRAS = {"item_id", "status", "namespace", "async"}
 _ROLES: dict[type[BaseMessage], str] = {SystemMessage: "system", HumanMessage: "user"}
 
 
@@ -41,13 +44,27 @@ class OffcutMiddleware(AgentMiddleware):
         super().__init__()
         self.reduction = reduction
         self.tools = [reader(reduction)] if reduction.reader_name else []
+        self._beside: list[Any] = []
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        changed = cleared(self.reduction, state["messages"])
+        changed = cleared(self.reduction, state["messages"], self._beside)
         return {"messages": changed} if changed else None
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         return await asyncio.to_thread(self.before_model, state, runtime)
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        self._know(request)
+        return handler(request)
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        self._know(request)
+        return await handler(request)
+
+    def _know(self, request: Any) -> None:
+        """Keeps what is sent beside the messages. The agent tells it after the pass, so the next one counts it."""
+        tools = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
+        self._beside = [*tools, request.system_message.text] if request.system_message else tools
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         return self._read(request.tool_call) or self._shown(request, handler(request))
@@ -58,14 +75,21 @@ class OffcutMiddleware(AgentMiddleware):
 
     def _read(self, call: Any) -> ToolMessage | None:
         """The reader's answer, also where a tool of the agent has taken its name; none if the call names nothing stored."""
-        content = self.reduction._answer(call)
-        return None if content is None else ToolMessage(content, name=call["name"], tool_call_id=call["id"] or "")
+        if (answered := self.reduction._answer(call)) is None:
+            return None
+        content, is_error = answered
+        status: Literal["error", "success"] = "error" if is_error else "success"
+        return ToolMessage(content, name=call["name"], tool_call_id=call["id"] or "", status=status)
 
     def _shown(self, request: Any, result: Any) -> Any:
         # Nobody but the user sees this one.
         if getattr(request.tool, "return_direct", False):
             return result
         call = request.tool_call
+        if isinstance(result, list):
+            return [self._shown(request, one) for one in result]
+        if isinstance(result, dict) and "tool" in (result.get("role"), result.get("type")):
+            [result] = convert_to_messages([result])
         if isinstance(result, Command):
             update = result.update
             if isinstance(update, dict) and isinstance(update.get("messages"), list):
@@ -75,7 +99,7 @@ class OffcutMiddleware(AgentMiddleware):
         if not isinstance(result, ToolMessage):
             return result
         before, is_error = _parts(result.content), result.status == "error"
-        if not isinstance(before, str) and not are_parts(_dumps(before)):
+        if not isinstance(before, str) and not are_parts(_well_formed(before)):
             return result
         content = self.reduction.truncate(
             before, tool=call["name"], call_id=call["id"] or "", arguments=call["args"], is_error=is_error
@@ -88,19 +112,21 @@ def reader(reduction: Reduction) -> StructuredTool:
     told = reduction.tool("anthropic")
 
     def read(**arguments: Any) -> Any:
-        return reduction._content("openai-chat", arguments)
+        content, is_error = reduction._content("openai-chat", arguments)
+        if is_error:
+            raise ToolException(content)
+        return content
 
     async def aread(**arguments: Any) -> Any:
         return await asyncio.to_thread(read, **arguments)
 
-    return StructuredTool.from_function(
-        read, aread, name=told["name"], description=told["description"], args_schema=told["input_schema"]
-    )
+    known = {"name": told["name"], "description": told["description"], "args_schema": told["input_schema"]}
+    return StructuredTool.from_function(read, aread, handle_tool_error=True, **known)
 
 
-def cleared(reduction: Reduction, messages: list[BaseMessage]) -> list[BaseMessage]:
+def cleared(reduction: Reduction, messages: list[BaseMessage], beside: list[Any]) -> list[BaseMessage]:
     """The messages that a pass has changed. A message with the same id takes the place of the one before."""
-    changes = _chat.cleared(reduction, [_plain(message) for message in messages])
+    changes = _chat.cleared(reduction, [_plain(message) for message in messages], beside)
     return [_changed(messages[nth], old, new) for nth, old, new in changes]
 
 
@@ -111,7 +137,9 @@ def _parts(content: Any) -> Any:
 
 
 def _is_other(block: Any) -> bool:
-    return not isinstance(block, dict) or block.get("type") not in _BLOCKS or "extras" in block
+    if not isinstance(block, dict) or block.get("type") not in _BLOCKS:
+        return True
+    return not _EXTRAS.issuperset(block.get("extras") or ())
 
 
 def _image(part: Any) -> Any:
@@ -156,4 +184,6 @@ def _with_arguments(block: Any, arguments: dict[str | None, Any]) -> Any:
         return {**block, "input": arguments[block["id"]]}
     if kind == "function_call" and block.get("call_id") in arguments:
         return {**block, "arguments": json.dumps(arguments[block["call_id"]], ensure_ascii=False)}
+    if kind == "tool_call" and block.get("id") in arguments:
+        return {**block, "args": arguments[block["id"]]}
     return block

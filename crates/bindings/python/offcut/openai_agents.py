@@ -31,10 +31,16 @@ def input_filter(reduction: Reduction) -> Callable[[CallModelData[Any]], Awaitab
 
     async def filtered(data: CallModelData[Any]) -> ModelInputData:
         sent = data.model_data
-        body = await reduction.areduce({"input": sent.input}, "openai-responses")
+        tools = [_counted(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)]
+        # Instructions are counted as a tool is. Tools of MCP servers are not: to list them may cost a request.
+        body = await reduction.areduce({"input": sent.input, "tools": [*tools, sent.instructions]}, "openai-responses")
         return ModelInputData(input=body["input"], instructions=sent.instructions)
 
     return filtered
+
+
+def _counted(tool: FunctionTool) -> dict[str, Any]:
+    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
 
 
 def _part(part: dict[str, Any]) -> Any:
@@ -47,7 +53,7 @@ def reader(reduction: Reduction) -> FunctionTool:
     told = reduction.tool("openai-responses")
 
     async def read(context: Any, arguments: str) -> Any:
-        content = await asyncio.to_thread(reduction._content, "openai-responses", arguments or "{}")
+        content, _ = await asyncio.to_thread(reduction._content, "openai-responses", arguments or "{}")
         return content if isinstance(content, str) else [_part(one) for one in content]
 
     return FunctionTool(

@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import ModelRequestParameters
 
 from . import _chat
 from ._reduction import Reduction
@@ -55,7 +56,8 @@ class Offcut(AbstractCapability[Any]):
         return replace(result, return_value=shown) if isinstance(result, ToolReturn) else shown
 
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
-        messages = await asyncio.to_thread(cleared, self.reduction, list(request_context.messages))
+        beside = _beside(request_context.model_request_parameters)
+        messages = await asyncio.to_thread(cleared, self.reduction, list(request_context.messages), beside)
         request_context.messages = messages
         ctx.messages[:] = messages
         return request_context
@@ -66,7 +68,7 @@ def reader(reduction: Reduction) -> Tool:
     told = reduction.tool("anthropic")
 
     async def read(**arguments: Any) -> Any:
-        content = await asyncio.to_thread(reduction._content, "anthropic", arguments)
+        content, _ = await asyncio.to_thread(reduction._content, "anthropic", arguments)
         return content if isinstance(content, str) else [_medium(one) for one in content]
 
     return Tool.from_schema(read, told["name"], told["description"], told["input_schema"])
@@ -78,8 +80,17 @@ def _medium(block: dict[str, Any]) -> Any:
     return block.get("text", "") if data is None else BinaryContent(base64.b64decode(data), media_type=source["media_type"])
 
 
-def cleared(reduction: Reduction, messages: list[ModelMessage]) -> list[ModelMessage]:
-    """The messages after a pass."""
+def _beside(parameters: ModelRequestParameters) -> list[Any]:
+    tools = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+        for tool in parameters.tool_defs.values()
+        if not tool.defer_loading
+    ]
+    return [*tools, *(part.content for part in parameters.instruction_parts or [])]
+
+
+def cleared(reduction: Reduction, messages: list[ModelMessage], beside: list[Any]) -> list[ModelMessage]:
+    """The messages after a pass, which counts the tools and instructions `beside` them."""
     plain: list[dict[str, Any]] = []
     # Of each message in `plain`, the message and its part; a response has no part.
     places: list[tuple[int, int]] = []
@@ -92,7 +103,7 @@ def cleared(reduction: Reduction, messages: list[ModelMessage]) -> list[ModelMes
             plain.append(_part(part))
             places.append((nth, at))
     after = list(messages)
-    for index, old, new in _chat.cleared(reduction, plain):
+    for index, old, new in _chat.cleared(reduction, plain, beside):
         nth, at = places[index]
         after[nth] = _changed(after[nth], at, old, new)
     return after

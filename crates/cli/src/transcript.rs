@@ -28,7 +28,7 @@ pub(crate) enum Source {
 }
 
 /// Lists the files that `paths` name: files, folders with every `.json`, `.jsonl` or `.traj` file
-/// below, and `-` for stdin. Sorted, each once.
+/// below but for Claude Code's of subagents, and `-` for stdin. Sorted, each once.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
     for path in paths {
@@ -66,11 +66,24 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
             .extension()
             .is_some_and(|ending| ending == "json" || ending == "jsonl" || ending == "traj")
             && path.metadata().map_or(true, has_end)
+            && !is_of_subagent(&path)
         {
             into.push(Source::File(path));
         }
     }
     Ok(())
+}
+
+/// Returns true for what Claude Code keeps of a subagent: its messages, and a description beside them.
+fn is_of_subagent(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_aside = || {
+        let mut start = Vec::new();
+        let file = File::open(path).map(|file| file.take(1_024));
+        _ = file.and_then(|mut file| file.read_to_end(&mut start));
+        String::from_utf8_lossy(&start).contains(r#""isSidechain":true"#)
+    };
+    name.starts_with("agent-") && (name.ends_with(".meta.json") || is_aside())
 }
 
 impl Source {
@@ -198,6 +211,28 @@ pub(crate) fn chat_message(message: &Value) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_subagents_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("s1/subagents");
+        std::fs::create_dir_all(&below).unwrap();
+        let aside = format!("{{\"isSidechain\":true,\"a\":\"{}\"}}", "é".repeat(1_000));
+        for (name, text) in [
+            ("agent-a7.jsonl", &*aside),
+            ("agent-a7.meta.json", "{}"),
+            ("agent-b.jsonl", "{\"isSidechain\":false}"),
+            ("b.meta.json", "{}"),
+        ] {
+            std::fs::write(below.join(name), text).unwrap();
+        }
+        let found = sources(&[folder.path().to_owned()]).unwrap();
+        let names = ["agent-b.jsonl", "b.meta.json"];
+        assert_eq!(found, names.map(|name| Source::File(below.join(name))));
+        // One that is named is meant.
+        let named = below.join("agent-a7.jsonl");
+        assert_eq!(sources(&[named.clone()]).unwrap(), [Source::File(named)]);
+    }
 
     #[test]
     fn files_that_are_not_transcripts_are_refused_with_a_reason() {

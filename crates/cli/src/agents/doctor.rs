@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::agents::install::{
-    AgentFile, Installation, commands_in, installed_path, parse_settings,
+    AgentFile, Installation, command_of_plugin, commands_in, installed_path, is_strict,
+    parse_settings, read_text,
 };
 use crate::agents::{Agent, AgentFacts, log};
 use crate::failure::Failure;
@@ -86,16 +87,31 @@ fn commands(
     let path = file.display();
     let is_up_to_date = installation.is_up_to_date()?;
     let (settings, commands) = if agent.facts().event.is_empty() {
-        let command = file.exists().then(|| installation.command()).transpose()?;
+        let command = command_of_plugin(&read_text(file)?, agent);
         (Value::Null, Vec::from_iter(command))
     } else {
         let settings = parse_settings(file)?;
         let commands = commands_in(&settings, agent);
         (settings, commands)
     };
-    if settings["disableAllHooks"] == json!(true) {
-        let text = format!("{path} switches all hooks off");
-        findings.push(Finding::problem(text, "remove `disableAllHooks`"));
+    let off = |what: &str, cure: &str| {
+        let text = format!("{path} switches {what} off");
+        Finding::problem(text, format!("remove {cure}"))
+    };
+    if agent == Agent::ClaudeCode && settings["disableAllHooks"] == json!(true) {
+        findings.push(off("all hooks", "`disableAllHooks`"));
+    }
+    let switches = settings
+        .get("hooksConfig")
+        .filter(|_| agent == Agent::GeminiCli);
+    if let Some(switches) = switches {
+        if switches["enabled"] == json!(false) {
+            findings.push(off("all hooks", "`hooksConfig.enabled`"));
+        }
+        let mut names = switches["disabled"].as_array().into_iter().flatten();
+        if names.any(|name| name == "offcut") {
+            findings.push(off("Offcut's hook", "`offcut` from `hooksConfig.disabled`"));
+        }
     }
     let Some(command) = commands.first() else {
         let others = installation.installed_paths()?;
@@ -128,6 +144,12 @@ fn commands(
         findings.push(Finding::problem(
             format!("{path} is not strict JSON, so Claude Code ignores all of it"),
             "remove comments and trailing commas",
+        ));
+    }
+    if agent == Agent::GeminiCli && !is_strict(&read_text(file)?) {
+        findings.push(Finding::problem(
+            format!("{path} has commas after last values, with which Gemini CLI does not start"),
+            "remove them",
         ));
     }
     if agent == Agent::Codex

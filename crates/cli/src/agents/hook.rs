@@ -10,7 +10,7 @@ mod surroundings;
 use std::path::PathBuf;
 
 use offcut::ToolReduction;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::agents::Agent;
 use crate::failure::Failure;
@@ -56,10 +56,11 @@ pub async fn answer(
         return Ok(Answer::default());
     };
     let (shorter, row) = hook.shorten(event, text).await?;
-    let output = shorter.map(|shorter| match agent {
-        Agent::Codex => json!({"decision": "block", "reason": shorter}),
-        Agent::GeminiCli => json!({"decision": "deny", "reason": shorter}),
-        _ => json!({"output": shorter}),
+    let output = shorter.map(|texts| match agent {
+        Agent::Codex => json!({"decision": "block", "reason": texts.concat()}),
+        Agent::GeminiCli => json!({"decision": "deny", "reason": texts.concat()}),
+        _ if event.tool_response.is_array() => json!({"output": texts}),
+        _ => json!({"output": texts.concat()}),
     });
     Ok(Answer {
         output: output.map(|output| output.to_string()),
@@ -78,15 +79,20 @@ pub fn store(agent: Agent, event: &[u8], surroundings: &Surroundings) -> Option<
     Some(gemini_cli::folder(&event, surroundings)?.join("store"))
 }
 
-/// The text of an event of an agent whose extension is ours.
+/// The text of an event of an agent whose extension is ours, or a list of them.
 fn plain_text(
     agent: Agent,
     event: &Event,
     surroundings: &Surroundings,
 ) -> Result<EventText, Failure> {
-    let Value::String(text) = &event.tool_response else {
-        return Err(Failure::new("the event's `tool_response` must be a text"));
-    };
+    let response = &event.tool_response;
+    let list = response
+        .as_array()
+        .map_or(std::slice::from_ref(response), Vec::as_slice);
+    let texts = list.iter().map(|text| text.as_str().map(str::to_owned));
+    let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(|| {
+        Failure::new("the event's `tool_response` must be a text, or a list of texts")
+    })?;
     // A file is read only in the place in which the agent puts such files.
     let spilled = event.spilled.as_deref().and_then(|named| {
         let (file, starts, ends) = match agent {
@@ -102,6 +108,6 @@ fn plain_text(
     });
     Ok(EventText {
         spilled,
-        ..EventText::new(&event.tool_use_id, text.clone())
+        ..EventText::several(&event.tool_use_id, texts)
     })
 }

@@ -7,6 +7,7 @@ mod installation;
 mod jsonc;
 mod record;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
@@ -17,12 +18,13 @@ use crate::agents::Agent;
 use crate::agents::layout::Home;
 use crate::failure::Failure;
 use content::Content;
-pub(crate) use content::{commands_in, words};
+pub(crate) use content::{command_of_plugin, commands_in, words};
 use error::because;
 pub(crate) use error::refused;
 pub(crate) use file::AgentFile;
 use file::MARK;
 use jsonc::Addition;
+pub(crate) use jsonc::is_strict;
 use record::{Record, StoredRecord};
 pub(crate) use record::{read_json, write_json};
 
@@ -58,6 +60,38 @@ pub enum Outcome {
 }
 
 impl Installation {
+    /// Waits for other installations of this user to be made or taken out. They wait until the file is dropped.
+    pub(crate) fn lock(&self) -> Result<File, Failure> {
+        let path = self.home.installed().join("lock");
+        let opened = std::fs::create_dir_all(self.home.installed())
+            .and_then(|()| File::options().append(true).create(true).open(&path));
+        let file = opened.map_err(because(&path, "it can't be opened"))?;
+        // Some file systems have no locks.
+        _ = file.lock();
+        Ok(file)
+    }
+
+    /// Fails where [`install`](Self::install) would, and changes nothing of the agent's.
+    pub(crate) fn expect_installable(&self) -> Result<(), Failure> {
+        let (file, stored) = self.found()?;
+        match self.wanted(&file, stored.as_ref())? {
+            (_, Some(_)) => file.expect_writable(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails where [`uninstall`](Self::uninstall) would, and changes nothing. Returns true if there is something to
+    /// take out.
+    pub(crate) fn expect_removable(&self) -> Result<bool, Failure> {
+        let (file, stored) = self.found()?;
+        let (outcome, ..) = self.taken_out(&file, stored.as_ref())?;
+        let is_in = outcome != Outcome::Unchanged;
+        if is_in {
+            file.expect_writable()?;
+        }
+        Ok(is_in)
+    }
+
     /// Adds Offcut to the agent's settings. A second time, nothing changes.
     ///
     /// Creates the user's store, because the agent gets the right to read it.
@@ -67,17 +101,9 @@ impl Installation {
     /// The agent can't be set up like this, or a file can't be changed. Files are then unchanged.
     pub fn install(&self) -> Result<Changed, Failure> {
         let path = installed_path(self.agent, &self.scope)?;
-        Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
-        let file = AgentFile::read(&path)?;
-        let stored = record::find(&self.records(), &path)?;
+        let (file, stored) = self.found()?;
         let stored = stored.as_ref();
-        let (values, wanted) = match content::of(self)? {
-            Content::Values(additions) => {
-                let values = content::in_words(&additions);
-                (values, self.added(&file, stored, additions)?)
-            }
-            Content::Whole(text) => (Vec::new(), placed(&file, stored, text)?),
-        };
+        let (values, wanted) = self.wanted(&file, stored)?;
         let Some(wanted) = wanted else {
             return Ok(Changed {
                 path,
@@ -124,29 +150,8 @@ impl Installation {
     /// A file can't be changed, or a file of Offcut's was changed by others. It is then unchanged.
     pub fn uninstall(&self) -> Result<Changed, Failure> {
         let path = installed_path(self.agent, &self.scope)?;
-        let file = AgentFile::read(&path)?;
-        let stored = record::find(&self.records(), &path)?;
-        let mut values = Vec::new();
-        let (outcome, bytes) = match (&stored, content::of(self)?) {
-            (Some(stored), _) if stored.is_in(&file) => (Outcome::Restored, stored.original()?),
-            _ if file.bytes().is_none() => (Outcome::Unchanged, None),
-            (_, Content::Values(wanted)) => {
-                let of_record = stored.as_ref().map(|stored| &stored.record.additions);
-                let additions = of_record.unwrap_or(&wanted);
-                values = content::in_words(additions);
-                let removed = remove(&file, stored.as_ref(), additions)?;
-                self.check_rest(&file, text_of(&removed))?;
-                match Some(&*removed) == file.bytes() {
-                    true => (Outcome::Unchanged, Some(removed)),
-                    false => (Outcome::Removed, Some(removed)),
-                }
-            }
-            (None, Content::Whole(text)) if file.bytes() == Some(text.as_bytes()) => {
-                (Outcome::Restored, None)
-            }
-            (None, Content::Whole(_)) => (Outcome::Unchanged, file.bytes().map(<[u8]>::to_vec)),
-            (Some(_), Content::Whole(_)) => return Err(file.refused(TOUCHED)),
-        };
+        let (file, stored) = self.found()?;
+        let (outcome, bytes, values) = self.taken_out(&file, stored.as_ref())?;
         file.replace(bytes.as_deref())?;
         if let Some(stored) = stored {
             stored.remove()?;
@@ -161,6 +166,64 @@ impl Installation {
             backup: None,
             values,
         })
+    }
+
+    /// The agent's file, and the record of its change.
+    fn found(&self) -> Result<(AgentFile, Option<StoredRecord>), Failure> {
+        let path = installed_path(self.agent, &self.scope)?;
+        let stored = record::find(&self.records(), &path)?;
+        Ok((AgentFile::read(&path)?, stored))
+    }
+
+    /// The values of an installation in words, and the text with them; `None` if `file` has it.
+    fn wanted(
+        &self,
+        file: &AgentFile,
+        stored: Option<&StoredRecord>,
+    ) -> Result<(Vec<String>, Option<Wanted>), Failure> {
+        Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
+        Ok(match content::of(self)? {
+            Content::Values(additions) => {
+                let values = content::in_words(&additions);
+                (values, self.added(file, stored, additions)?)
+            }
+            Content::Whole(text) => (Vec::new(), placed(file, stored, text)?),
+        })
+    }
+
+    /// The bytes of `file` without Offcut, and the values that are taken out, in words.
+    fn taken_out(
+        &self,
+        file: &AgentFile,
+        stored: Option<&StoredRecord>,
+    ) -> Result<(Outcome, Option<Vec<u8>>, Vec<String>), Failure> {
+        let restored = |bytes| Ok((Outcome::Restored, bytes, Vec::new()));
+        match (stored, content::of(self)?) {
+            (Some(stored), _) if stored.undoes(file) => restored(stored.original()?),
+            _ if file.bytes().is_none() => Ok((Outcome::Unchanged, None, Vec::new())),
+            (_, Content::Values(wanted)) => {
+                let mut additions = stored.map_or(wanted, |one| one.record.additions.clone());
+                let values = content::in_words(&additions);
+                let settings = jsonc::parse(file.text()?);
+                let settings = settings.map_err(|problem| file.refused(problem))?;
+                additions.extend(content::hooks_in(&settings, self.agent));
+                let removed = remove(file, stored, &additions)?;
+                self.check_rest(file, text_of(&removed))?;
+                let outcome = match Some(&*removed) == file.bytes() {
+                    true => Outcome::Unchanged,
+                    false => Outcome::Removed,
+                };
+                Ok((outcome, Some(removed), values))
+            }
+            // Without its backup.
+            (Some(stored), Content::Whole(_)) if stored.is_in(file) => restored(None),
+            (Some(_), Content::Whole(_)) => Err(file.refused(TOUCHED)),
+            (None, Content::Whole(text)) if file.bytes() == Some(text.as_bytes()) => restored(None),
+            (None, Content::Whole(_)) => {
+                let bytes = file.bytes().map(<[u8]>::to_vec);
+                Ok((Outcome::Unchanged, bytes, Vec::new()))
+            }
+        }
     }
 
     /// Returns true if the agent's file has what an installation would give it.
@@ -203,11 +266,18 @@ impl Installation {
 
         // Values of an earlier installation go first: its program may have been another one.
         let original = match stored {
-            Some(stored) if stored.is_in(file) => stored.original()?,
-            Some(one) if file.bytes().is_some() => {
-                Some(remove(file, stored, &one.record.additions)?)
+            Some(stored) if stored.undoes(file) => stored.original()?,
+            _ if file.bytes().is_none() => None,
+            _ => {
+                let mut earlier = content::hooks_in(&current, self.agent);
+                match stored {
+                    Some(one) => earlier.extend(one.record.additions.clone()),
+                    // The record is lost.
+                    None if !earlier.is_empty() => earlier.extend(additions.clone()),
+                    None => {}
+                }
+                Some(remove(file, stored, &earlier)?)
             }
-            _ => file.bytes().map(<[u8]>::to_vec),
         };
         let base = original.as_deref().map(text_of).unwrap_or_default();
         // Values that were there before are not ours to remove.
@@ -245,13 +315,13 @@ impl Installation {
         Ok(all.into_iter().map(|stored| stored.record.file).collect())
     }
 
-    fn records(&self) -> PathBuf {
-        records(&self.home, self.agent)
+    /// Returns true if the user's folder knows what was installed in the agent.
+    pub(crate) fn has_records(&self) -> bool {
+        self.records().exists()
     }
 
-    /// The command that the agent runs, as a line of a shell.
-    pub(crate) fn command(&self) -> Result<String, Failure> {
-        content::line(self)
+    fn records(&self) -> PathBuf {
+        records(&self.home, self.agent)
     }
 }
 

@@ -17,13 +17,13 @@ use crate::agents::install::{
 };
 use crate::failure::Failure;
 use crate::units;
-use edit::{Wrapped, undone, wrapped};
+use edit::{Wrapped, by_shape, undone, wrapped};
 use server::{Server, ServerCommand};
 
-/// The MCP servers in one file of an agent's settings.
+/// The MCP servers in an agent's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Servers {
-    /// The file.
+    /// The file, or the folder of several.
     pub path: PathBuf,
     /// Names of the servers with Offcut in front.
     pub wrapped: Vec<String>,
@@ -32,6 +32,8 @@ pub struct Servers {
     pub(crate) fronts: Vec<Vec<String>>,
     /// Names of the servers over stdio that do not.
     pub bare: Vec<String>,
+    /// Names of the servers whose command or arguments are not texts, which stay as they are.
+    pub odd: Vec<String>,
     /// Names of the servers that have a URL in place of a command, which stay as they are.
     pub remote: Vec<String>,
     /// True if the file was changed.
@@ -47,7 +49,7 @@ impl Installation {
     /// The settings can't be read or changed. They are then unchanged.
     pub fn wrap_servers(&self) -> Result<Option<Servers>, Failure> {
         let front = words(self, ["mcp", "--"])?;
-        self.change(|place, bare| {
+        self.change(None, |place, bare| {
             let servers = place.read(bare)?;
             let (text, all) = wrapped(bare, &servers, &front);
             match is_in_front(&all, &servers, &place.read(&text)?) {
@@ -65,7 +67,18 @@ impl Installation {
     ///
     /// The settings can't be read or changed. They are then unchanged.
     pub fn unwrap_servers(&self) -> Result<Option<Servers>, Failure> {
-        self.change(|_, bare| Ok((bare.to_owned(), Vec::new())))
+        self.change(None, |_, bare| Ok((bare.to_owned(), Vec::new())))
+    }
+
+    /// Does the same without a record, for all servers whose commands are as [`wrap_servers`](Self::wrap_servers) would
+    /// write them.
+    ///
+    /// # Errors
+    ///
+    /// The settings can't be read or changed. They are then unchanged.
+    pub fn unwrap_servers_by_shape(&self) -> Result<Option<Servers>, Failure> {
+        let front = words(self, ["mcp", "--"])?;
+        self.change(Some(&front), |_, bare| Ok((bare.to_owned(), Vec::new())))
     }
 
     /// Looks for the servers in the agent's settings. `None` if Offcut knows no place where this agent
@@ -75,11 +88,12 @@ impl Installation {
     ///
     /// The settings can't be read.
     pub fn servers(&self) -> Result<Option<Servers>, Failure> {
-        let Some(place) = ServersFile::of(self)? else {
-            return Ok(None);
-        };
-        let file = AgentFile::read(&place.path)?;
-        place.looked(file.text()?, false).map(Some)
+        let places = ServersFile::all(self)?;
+        let all = places.iter().map(|place| {
+            let file = AgentFile::read(&place.path)?;
+            place.looked(file.text()?, false)
+        });
+        Ok(joined(all.collect::<Result<_, _>>()?))
     }
 
     /// Returns true if servers of the agent have Offcut in front by this user's record.
@@ -88,42 +102,39 @@ impl Installation {
     ///
     /// The record can't be read.
     pub fn has_wrapped_servers(&self) -> Result<bool, Failure> {
-        match ServersFile::of(self)? {
-            Some(place) => Ok(!place.record()?.is_empty()),
-            None => Ok(false),
-        }
+        let places = ServersFile::all(self)?;
+        let records = places.iter().map(ServersFile::record);
+        let records: Vec<_> = records.collect::<Result<_, _>>()?;
+        Ok(records.iter().any(|record| !record.is_empty()))
     }
 
-    /// Takes back an earlier change of the servers, and makes another in its place.
+    /// Takes back an earlier change of the servers, and makes another in its place. Without a record, the words in
+    /// `front` tell what was changed.
     fn change(
         &self,
-        new: impl FnOnce(&ServersFile, &str) -> Result<(String, Vec<Wrapped>), String>,
+        front: Option<&[String]>,
+        new: impl Fn(&ServersFile, &str) -> Result<(String, Vec<Wrapped>), String>,
     ) -> Result<Option<Servers>, Failure> {
-        let Some(place) = ServersFile::of(self)? else {
-            return Ok(None);
-        };
-        let refuse = |problem: String| refused(&place.path, problem);
-        let file = AgentFile::read(&place.path)?;
-        let text = file.text()?;
-        let before = place.record()?;
-        if file.bytes().is_none() {
-            place.write_record(&[])?;
-            return place.looked(text, false).map(Some);
-        }
-        let servers = place.read(text).map_err(refuse)?;
-        let (bare, all) = undone(text, &servers, &before);
-        if !is_in_front(&all, &place.read(&bare).map_err(refuse)?, &servers) {
-            return Err(refuse(unusual("take `offcut mcp --` out of it yourself")));
-        }
-        let (changed, record) = new(&place, &bare).map_err(refuse)?;
-        if changed != text {
-            // Both records hold until the file is changed: without one, a change could not be taken back.
-            place.write_record(&[&before[..], &record].concat())?;
-            file.replace(Some(file.marked(&changed).as_bytes()))?;
-        }
-        place.write_record(&record)?;
-        place.looked(&changed, changed != text).map(Some)
+        // If one of several files can't be read, the others stay too.
+        self.servers()?;
+        let places = ServersFile::all(self)?;
+        let changed = places.iter().map(|place| place.change(front, &new));
+        Ok(joined(changed.collect::<Result<_, _>>()?))
     }
+}
+
+/// The servers of all files; `None` if there is none.
+fn joined(all: Vec<Servers>) -> Option<Servers> {
+    all.into_iter().reduce(|mut one, other| {
+        one.path.pop();
+        one.wrapped.extend(other.wrapped);
+        one.fronts.extend(other.fronts);
+        one.bare.extend(other.bare);
+        one.odd.extend(other.odd);
+        one.remote.extend(other.remote);
+        one.is_changed |= other.is_changed;
+        one
+    })
 }
 
 /// Returns true if the words of these changes are all that `after` has more than `before`: a new text has to mean what
@@ -159,35 +170,74 @@ struct ServersRecord {
 }
 
 impl ServersFile {
-    /// The file of an installation; `None` if the agent has none.
-    fn of(installation: &Installation) -> Result<Option<Self>, Failure> {
+    /// The files of an installation; none if the agent has none.
+    fn all(installation: &Installation) -> Result<Vec<Self>, Failure> {
         let agent = installation.agent;
         let Some((of_user, of_project)) = agent.facts().servers else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
-        let mut path = installation
+        let path = installation
             .scope
             .place(agent, of_user.path(), of_project)?;
+        let mut paths = vec![path.clone()];
         if agent == Agent::OpenCode {
-            // Its settings may have one of two names.
-            let [with_comments, without] =
-                ["opencode.jsonc", "opencode.json"].map(|name| path.join(name));
-            path = if with_comments.exists() {
-                with_comments
-            } else {
-                without
-            };
+            // Its settings may have one of two names, or both.
+            let names = ["opencode.jsonc", "opencode.json"];
+            paths = names.map(|name| path.join(name)).into();
+            paths.retain(|path| path.exists());
+            if paths.is_empty() {
+                paths.push(path.join("opencode.json"));
+            }
         }
+        let all = paths.into_iter().map(|path| Self::at(installation, path));
+        Ok(all.collect())
+    }
+
+    fn at(installation: &Installation, path: PathBuf) -> Self {
+        let agent = installation.agent;
         let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
         let name = format!("{}.json", units::hex(&digest[..12]));
         let record = records(&installation.home, agent)
             .join("servers")
             .join(name);
-        Ok(Some(Self {
+        Self {
             agent,
             path,
             record,
-        }))
+        }
+    }
+
+    /// Takes back an earlier change, which is known by the record or by words, and makes another in its self.
+    fn change(
+        &self,
+        front: Option<&[String]>,
+        new: impl Fn(&Self, &str) -> Result<(String, Vec<Wrapped>), String>,
+    ) -> Result<Servers, Failure> {
+        let refuse = |problem: String| refused(&self.path, problem);
+        let file = AgentFile::read(&self.path)?;
+        let text = file.text()?;
+        let known = self.record()?;
+        if file.bytes().is_none() {
+            self.write_record(&[])?;
+            return self.looked(text, false);
+        }
+        let servers = self.read(text).map_err(refuse)?;
+        let before = match front {
+            Some(front) => by_shape(&servers, front),
+            None => known.clone(),
+        };
+        let (bare, all) = undone(text, &servers, &before);
+        if !is_in_front(&all, &self.read(&bare).map_err(refuse)?, &servers) {
+            return Err(refuse(unusual("take `offcut mcp --` out of it yourself")));
+        }
+        let (changed, record) = new(self, &bare).map_err(refuse)?;
+        if changed != text {
+            // Both records hold until the file is changed: without one, a change could not be taken back.
+            self.write_record(&[&known[..], &record].concat())?;
+            file.replace(Some(file.marked(&changed).as_bytes()))?;
+        }
+        self.write_record(&record)?;
+        self.looked(&changed, changed != text)
     }
 
     /// Reads the servers in the file's text.
@@ -219,6 +269,7 @@ impl ServersFile {
                     &mut servers.wrapped
                 }
                 Some(None) => &mut servers.bare,
+                None if server.is_odd => &mut servers.odd,
                 None => &mut servers.remote,
             };
             list.extend(server.path.last().cloned());

@@ -17,6 +17,7 @@ use crate::{args, output, settings};
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(&args.place)?;
     let agent = installation.agent;
+    let _alone = installation.lock()?;
     if Home::asked_for().is_some_and(|home| home != installation.home) {
         let home = installation.home.path().display();
         return Err(
@@ -30,6 +31,7 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     let wraps = false;
     let args = &args.place;
     if wraps {
+        installation.expect_installable()?;
         // Both changes may be in one file: the first is taken back to its very bytes only if it was made
         // before the second.
         installation.unwrap_servers()?;
@@ -62,6 +64,10 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     }
     if agent == Agent::Codex {
         text += "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n";
+        text += &format!(
+            "In its sandbox, `offcut run` needs `writable_roots = [{:?}]` below `[sandbox_workspace_write]`.\n",
+            installation.store
+        );
     }
     let mut arguments = agent.to_string();
     if let Some(project) = &args.project {
@@ -77,8 +83,14 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
 /// Takes Offcut out of an agent's settings.
 pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(args)?;
+    // A user's folder that is gone must not come back.
+    let is_there = installation.home.path().exists();
+    let _alone = is_there.then(|| installation.lock()).transpose()?;
+    let is_in = installation.expect_removable()?;
     let servers = match installation.has_wrapped_servers()? {
         true => installation.unwrap_servers()?,
+        // Offcut was installed, and the records are gone.
+        false if is_in && !installation.has_records() => installation.unwrap_servers_by_shape()?,
         false => None,
     };
     let changed = installation.uninstall()?;
@@ -95,7 +107,9 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
         Outcome::Restored if !changed.path.exists() => format!("{path} is removed\n"),
         Outcome::Restored => format!("{path} is as it was before\n"),
         Outcome::Removed => {
-            format!("{path} has changed since; only Offcut's values were removed\n")
+            format!(
+                "{path} has changed since, or its backup is gone; only Offcut's values were removed\n"
+            )
         }
         _ => format!("{path} is unchanged: Offcut is not in it\n"),
     };
@@ -104,6 +118,14 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
             let other = other.display();
             text += &format!("It is in {other}: add --project with that project's folder\n");
         }
+    }
+    let servers = installation.servers().ok().flatten();
+    if let Some(servers) = servers.filter(|servers| !servers.wrapped.is_empty()) {
+        text += &format!(
+            "{}: Offcut stays in front of {}, which no record of `install` names; take it out by hand if it is to go\n",
+            servers.path.display(),
+            output::visible(&servers.wrapped.join(", "))
+        );
     }
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let projects = Agent::GeminiCli.facts().home.join("tmp");
@@ -157,6 +179,12 @@ fn in_words(servers: &Servers) -> String {
             names(&servers.wrapped)
         ),
     };
+    if !servers.odd.is_empty() {
+        text += &format!(
+            "  As they were, because `command` or `args` are not texts: {}\n",
+            names(&servers.odd)
+        );
+    }
     if !servers.remote.is_empty() {
         text += &format!(
             "  As they were, because they have a URL: {}. `offcut mcp --listen` can stand in front of one.\n",

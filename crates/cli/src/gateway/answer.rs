@@ -308,10 +308,10 @@ impl Service {
         };
         let read = self.uploads.read(request.into_body(), MAX_CALL);
         let Read::Whole(bytes, _) = read.await? else {
-            return own::refused(
-                StatusCode::BAD_REQUEST,
-                "the body must be the arguments of one call, as JSON",
+            let message = format!(
+                "the body must be the arguments of one call, as JSON of up to {MAX_CALL} bytes"
             );
+            return own::refused(StatusCode::PAYLOAD_TOO_LARGE, &message);
         };
         let Ok(call) = str::from_utf8(&bytes) else {
             return own::refused(StatusCode::BAD_REQUEST, "the body must be JSON");

@@ -43,6 +43,21 @@ async fn a_long_result_of_a_server_is_stored_as_the_client_shows_it() {
             structured.to_string(),
         ),
         (json!(long), long.clone()),
+        // Resources that are texts count as such, and links are small.
+        (
+            of_server(json!([
+                {"type": "text", "text": "head"},
+                {"type": "resource", "resource": {"uri": "file:///x", "text": long}},
+                {"type": "resource", "resource": {"uri": "file:///y", "text": "short"}},
+                {"type": "resource_link", "uri": "file:///z", "name": "z"},
+            ])),
+            format!(
+                "head\n{}\n{long}\n{}\n{}",
+                r#"{"uri":"file:///x","text":"…"}"#,
+                r#"{"type":"resource","resource":{"uri":"file:///y","text":"short"}}"#,
+                r#"{"type":"resource_link","uri":"file:///z","name":"z"}"#
+            ),
+        ),
         // One long text is shown with its lines, and the small fields above it.
         (
             json!({"content": [{"type": "text", "text": long}], "structuredContent": {"content": long}}),
@@ -77,10 +92,15 @@ async fn results_that_cant_be_replaced_stay() {
     before["hook_event_name"] = "PreToolUse".into();
     let picture =
         json!([{"type": "text", "text": lines(3_000)}, {"type": "image", "data": "AAAA"}]);
+    let blob = json!([
+        {"type": "text", "text": lines(3_000)},
+        {"type": "resource", "resource": {"uri": "file:///b", "blob": "AAAA"}},
+    ]);
     let cases = [
         from_program,
         before,
         event("mcp__db__rows", json!({}), of_server(picture)),
+        event("mcp__db__rows", json!({}), of_server(blob)),
         event(
             "mcp__db__rows",
             json!({}),

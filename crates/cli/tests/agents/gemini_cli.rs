@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::lines;
+use offcut::hint::Hint;
 use offcut_cli::agents::Agent;
 use serde_json::{Value, json};
 
@@ -57,6 +58,42 @@ async fn a_result_is_replaced_in_its_place() {
     let event = user.event("mcp_db_query", json!({}), parts);
     let shown = user.answer(&event).await.unwrap();
     assert_eq!(crate::support::read_back(&shown), format!("head\n{long}"));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_is_not_trusted_stays_between_its_tags() {
+    let untrusted = |text: &str| format!("<untrusted_context>\n{text}\n</untrusted_context>");
+    let long = lines(3_000);
+    let parts = json!([{"text": untrusted("head")}, {"text": untrusted(&long)}]);
+    let cases = [
+        (json!(untrusted(&long)), long.clone()),
+        (parts, format!("head\n{long}")),
+    ];
+    for (content, expected) in cases {
+        let user = User::new();
+        let event = user.event("mcp_db_query", json!({}), content);
+        let shown = user.answer(&event).await.unwrap();
+        assert_eq!(crate::support::read_back(&shown), expected);
+        let hint = Hint::parse(&shown).unwrap();
+        let inner = hint.preview.strip_prefix("<untrusted_context>\n").unwrap();
+        let inner = inner.strip_suffix("\n</untrusted_context>").unwrap();
+        assert!(
+            inner.len() > 1_000 && !inner.contains("untrusted"),
+            "{inner:.200}"
+        );
+        assert!(!hint.prose.contains("untrusted"), "{shown:.200}");
+        let row = &user.0.rows(Agent::GeminiCli, &event).await[0];
+        assert_eq!(row.after, shown.len() as u64);
+    }
+    // Text outside of them is not enclosed.
+    let user = User::new();
+    let parts = json!([{"text": untrusted("head")}, {"text": long}]);
+    let event = user.event("mcp_db_query", json!({}), parts);
+    let shown = user.answer(&event).await.unwrap();
+    assert_eq!(
+        crate::support::read_back(&shown),
+        format!("{}\n{long}", untrusted("head"))
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -127,6 +127,45 @@ async fn a_long_text_is_stored_and_its_response_keeps_the_shape() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn texts_of_a_result_share_limit_and_preview() {
+    for (number, remain) in [(10, 10), (60, 1)] {
+        let texts: Vec<_> = (0..number)
+            .map(|n| format!("text {n}\n{}", lines(300)))
+            .collect();
+        let image = json!({"type": "image", "data": "AAAA"});
+        let mut blocks: Vec<_> = texts
+            .iter()
+            .map(|text| json!({"type": "text", "text": text}))
+            .collect();
+        blocks.insert(3, image.clone());
+        for response in [json!(blocks), json!({"content": blocks, "totalTokens": 5})] {
+            let user = User::new();
+            let event = event("mcp__db__query", json!({}), response.clone());
+            let rows = user.0.rows(Agent::ClaudeCode, &event).await;
+            assert_eq!(rows.len(), 1);
+            let answer = user.answer(&event).await.unwrap();
+            let content = answer.get("content").unwrap_or(&answer).as_array().unwrap();
+            assert_eq!(content.len(), remain + 1);
+            assert!(content.contains(&image));
+            let shown: Vec<_> = content
+                .iter()
+                .filter_map(|block| block["text"].as_str())
+                .collect();
+            let length: usize = shown.iter().map(|text| text.len()).sum();
+            assert!(length < 9_000, "{length}");
+            assert_eq!(rows[0].after, length as u64);
+            for (shown, text) in shown.iter().zip(&texts).filter(|_| remain == 10) {
+                let is_stored = shown.starts_with("[offcut/1 ");
+                assert!(*shown == text || is_stored && read_back(&user, shown) == *text);
+            }
+            if remain == 1 {
+                assert!(read_back(&user, shown[0]).starts_with(&texts.join("\n")));
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn short_results_and_other_events_pass() {
     let user = User::new();
     let short = event("Bash", json!({"command": "ls"}), bash("a\nb\n"));

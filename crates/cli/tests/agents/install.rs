@@ -169,9 +169,62 @@ fn a_file_that_somebody_else_changed_keeps_the_change() {
 
 #[test]
 fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
+    let own = json!({"type": "command", "command": "mine"});
+    let edits: [(&str, Value, Value); 3] = [
+        ("/0/hooks/0/timeout", json!(60), json!([])),
+        ("/0/matcher", json!("Bash|Glob"), json!([])),
+        ("/0/hooks", json!([own.clone()]), json!([{"hooks": [own]}])),
+    ];
+    for (place, new, left) in edits {
+        let user = User::with("{\"a\": 1}");
+        user.install().unwrap();
+        let change = |user: &User| {
+            let mut settings = parse(&user.text());
+            let changed = settings["hooks"]["PostToolUse"].pointer_mut(place).unwrap();
+            match (changed, &new) {
+                (Value::Array(hooks), Value::Array(new)) => hooks.extend(new.clone()),
+                (changed, new) => *changed = new.clone(),
+            }
+            fs::write(user.settings(), settings.to_string()).unwrap();
+        };
+        let of_others = |user: &User| {
+            let mut groups = parse(&user.text())["hooks"]["PostToolUse"].clone();
+            for group in groups.as_array_mut().into_iter().flatten() {
+                group.as_object_mut().unwrap().remove("matcher");
+            }
+            groups
+        };
+        change(&user);
+        assert_eq!(user.install().unwrap().outcome, Outcome::Added, "{place}");
+        let text = user.text();
+        assert_eq!(text.matches(" hook claude-code").count(), 1, "{text}");
+        assert!(text.contains("30") && !text.contains("60"), "{text}");
+        user.uninstall().unwrap();
+        let others = of_others(&user);
+        assert!(
+            others.is_null() && left == json!([]) || others == left,
+            "{others}"
+        );
+
+        let user = User::with("{\"a\": 1}");
+        user.install().unwrap();
+        change(&user);
+        assert_eq!(
+            user.uninstall().unwrap().outcome,
+            Outcome::Removed,
+            "{place}"
+        );
+        let others = of_others(&user);
+        assert!(
+            others.is_null() && left == json!([]) || others == left,
+            "{others}"
+        );
+        assert!(!user.text().contains("offcut"), "{}", user.text());
+    }
+
     let user = User::with("{}");
     user.install().unwrap();
-    let changed = user.text().replace("\"timeout\": 30", "\"timeout\": 60");
+    let changed = user.text().replace(" || true", " || date");
     assert_ne!(changed, user.text());
     fs::write(user.settings(), &changed).unwrap();
     for refused in [user.install(), user.uninstall()] {
@@ -187,6 +240,44 @@ fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
     fs::write(user.settings(), settings.to_string()).unwrap();
     user.uninstall().unwrap();
     assert!(!user.text().contains("offcut"), "{}", user.text());
+}
+
+#[test]
+fn without_its_backup_or_record_an_installation_is_taken_out_too() {
+    let records = |user: &User| user.folder.path().join("home/installed/claude-code");
+    for lost in ["1.backup", "1.json", "both"] {
+        for file in [FILES[8], FILES[12]] {
+            for program in ["/opt/offcut", "/usr/bin/offcut"] {
+                let user = User::with(file);
+                user.install().unwrap();
+                match lost {
+                    "both" => fs::remove_dir_all(records(&user)).unwrap(),
+                    name => fs::remove_file(records(&user).join(name)).unwrap(),
+                }
+                let moved = user.installation(program);
+                moved.install().unwrap();
+                let text = user.text();
+                assert_eq!(text.matches(" hook claude-code").count(), 1, "{text}");
+                assert!(text.contains(program), "{text}");
+                moved.uninstall().unwrap();
+                assert_eq!(parse(&user.text()), parse(file), "{lost}");
+            }
+        }
+    }
+    // A file of ours in place of another one that is lost.
+    let user = User::new();
+    let installation = Installation {
+        agent: Agent::Pi,
+        ..user.installation("/opt/offcut")
+    };
+    let path = installation.install().unwrap().path;
+    installation.uninstall().unwrap();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "mine").unwrap();
+    let backup = installation.install().unwrap().backup.unwrap();
+    fs::remove_file(backup).unwrap();
+    assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Restored);
+    assert!(!path.exists());
 }
 
 #[test]

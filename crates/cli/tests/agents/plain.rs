@@ -33,6 +33,28 @@ async fn our_own_extensions_get_a_text_and_a_call() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn texts_of_a_result_are_answered_together() {
+    for (number, remain) in [(1, 1), (2, 2), (60, 1)] {
+        let user = User::new();
+        let mut event = event("");
+        event["tool_response"] = json!(vec![lines(300); number]);
+        let answer = user.answer(Agent::OpenCode, &event).await.unwrap();
+        let texts = answer["output"].as_array().unwrap();
+        assert_eq!(texts.len(), remain);
+        let length: usize = texts.iter().map(|text| text.as_str().unwrap().len()).sum();
+        assert!(length < 9_000, "{length}");
+        assert_eq!(user.rows(Agent::OpenCode, &event).await.len(), 1);
+    }
+    let user = User::new();
+    let mut event = event("");
+    event["tool_response"] = json!(["a", 1]);
+    let event = event.to_string();
+    user.respond(Agent::OpenCode, event.as_bytes())
+        .await
+        .unwrap_err();
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn spilled_output_is_taken_whole_from_where_the_agent_spills() {
     let cases = [
         (Agent::OpenCode, "agent/tool-output/tool_2079ab24"),

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 const ECHO: &str = r#"node -e '
 let event = ""; process.stdin.on("data", (part) => event += part).on("end", () => {
   const { tool_response, ...rest } = JSON.parse(event);
-  console.log(JSON.stringify({ output: `${tool_response.length} of ${JSON.stringify(rest)}` }));
+  const output = (text) => `${text.length} of ${JSON.stringify(rest)}`;
+  const texts = [tool_response].flat().map(output).slice(0, 2);
+  console.log(JSON.stringify({ output: Array.isArray(tool_response) ? texts : texts[0] }));
 });'"#;
 const OPENCODE: &str = include_str!("../../src/agents/plugins/opencode.js");
 const PI: &str = include_str!("../../src/agents/plugins/pi.js");
@@ -61,9 +63,14 @@ const results = [
   ["read", { output: `<content>\n${numbered}\n\n(End)\n</content>`,
              metadata: { display: { type: "file", text: lines.join("\n"), lineStart: 11 }, loaded: [] } }],
   ["task", undefined],
+  ["srv_b", { content: [1, 2, 3].map(() => ({ type: "resource", resource: { text: long } })) }],
 ];
+// The user and the project may have a plug-in each.
+const twice = await import("./plugin.mjs?twice");
+const others = await twice.Offcut({ directory: "/src" });
 for (const [tool, result] of results) {
   await hooks["tool.execute.after"]({ tool, sessionID: "s", callID: "c", args: { a: 1 } }, result);
+  await others["tool.execute.after"]({ tool, sessionID: "twice", callID: "c", args: { a: 1 } }, result);
 }
 console.log(JSON.stringify([config.permission, ...results.map(([, result]) => result?.output ?? result?.content ?? null)]));
 "#;
@@ -90,8 +97,10 @@ fn opencodes_results_are_replaced() {
     assert_eq!(answer[3].as_str().unwrap().len(), 2_000);
     assert_eq!(
         answer[4][0]["text"],
-        format!("2000 of {}}}", event("c-0", "srv_a"))
+        format!("2000 of {}}}", event("c", "srv_a"))
     );
+    let resource = json!({"type": "resource", "resource": {"text": format!("2000 of {}}}", event("c", "srv_b"))}});
+    assert_eq!(answer[7], json!([resource, resource]));
     assert_eq!(answer[4][1]["data"].as_str().unwrap().len(), 2_000);
     let page = answer[5].as_str().unwrap();
     assert_eq!(
@@ -111,6 +120,7 @@ fn opencodes_results_stay_if_nothing_answers() {
         };
         assert_eq!(answer[1], "x".repeat(2_000), "{command:?}");
         assert_eq!(answer[4][0]["text"], "x".repeat(2_000), "{command:?}");
+        assert_eq!(answer[7].as_array().unwrap().len(), 3);
         assert!(answer[5].as_str().unwrap().contains("\n310: line 299\n"));
     }
 }
@@ -119,10 +129,19 @@ const IN_PI: &str = r#"
 import extension from "./plugin.mjs";
 const on = {};
 extension({ on: (name, handler) => (on[name] = handler) });
+// The user and the project may have an extension each.
+const twice = await import("./plugin.mjs?twice");
+const others = {};
+twice.default({ on: (name, handler) => (others[name] = handler) });
 const ctx = { cwd: "/src", sessionManager: { getSessionId: () => "s" }, signal: new AbortController().signal };
 const text = (text) => ({ type: "text", text });
 const long = "x".repeat(2000);
-const ask = async (event) => (await on.tool_result({ toolCallId: "c", input: { a: 1 }, isError: false, ...event }, ctx)) ?? null;
+const ask = async (more) => {
+  const event = { toolCallId: "c", input: { a: 1 }, isError: false, ...more };
+  const answer = (await on.tool_result(event, ctx)) ?? null;
+  if (await others.tool_result(event, ctx)) throw new Error("answered twice");
+  return answer;
+};
 const answers = [
   await ask({ toolName: "bash", content: [text(long)], details: { fullOutputPath: "/spilled" } }),
   await ask({ toolName: "bash", content: [text("short")], details: {} }),

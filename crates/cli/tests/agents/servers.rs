@@ -235,6 +235,68 @@ fn offcut_is_taken_out_of_settings_that_were_written_anew() {
 }
 
 #[test]
+fn without_records_servers_are_known_by_their_commands() {
+    for (agent, text, stdio, _) in files() {
+        let project = Project::with(agent, text);
+        let one = &project.installation;
+        one.wrap_servers().unwrap();
+        fs::remove_dir_all(one.home.path()).unwrap();
+        // Somebody may have put it there by hand.
+        let now = project.text();
+        one.wrap_servers().unwrap();
+        one.unwrap_servers().unwrap();
+        assert_eq!(project.text(), now);
+        let bare = one.unwrap_servers_by_shape().unwrap().unwrap();
+        assert_eq!((bare.wrapped.len(), bare.bare), (0, to_owned(stdio)));
+        assert!(!one.home.path().exists() && !project.text().contains("offcut"));
+    }
+}
+
+#[test]
+fn servers_in_both_files_of_opencode_come_and_go_together() {
+    let text = |name| format!("{{\"mcp\": {{\"{name}\": {{\"command\": [\"{name}\"]}}}}}}");
+    let project = Project::with(Agent::OpenCode, &text("a"));
+    let other = project.file().with_file_name("opencode.jsonc");
+    fs::write(&other, text("b")).unwrap();
+    let one = &project.installation;
+    let wrapped = one.wrap_servers().unwrap().unwrap();
+    assert_eq!(wrapped.wrapped, ["b", "a"]);
+    assert_eq!(wrapped.path, project.folder.path().canonicalize().unwrap());
+    assert!(one.has_wrapped_servers().unwrap());
+    // If one is broken, the other stays too.
+    let now = project.text();
+    let whole = fs::read_to_string(&other).unwrap();
+    fs::write(&other, "{").unwrap();
+    one.unwrap_servers().unwrap_err();
+    assert_eq!(project.text(), now);
+    fs::write(&other, whole).unwrap();
+    one.unwrap_servers().unwrap();
+    assert_eq!(
+        (project.text(), fs::read_to_string(&other).unwrap()),
+        (text("a"), text("b"))
+    );
+    assert_eq!(project.records(), 0);
+}
+
+#[test]
+fn servers_whose_command_is_none_are_named() {
+    let text = r#"{"mcpServers": {"a": {"command": "a", "args": null}, "b": {"command": 3}, "c": {"command": "c"}}}"#;
+    let project = Project::with(Agent::ClaudeCode, text);
+    let wrapped = project.installation.wrap_servers().unwrap().unwrap();
+    assert_eq!(
+        (wrapped.odd, wrapped.remote.len()),
+        (to_owned(&["a", "b"]), 0)
+    );
+    assert_eq!(wrapped.wrapped, ["c"]);
+    let findings = doctor::examine(&project.installation);
+    let mut texts = findings.iter().map(|one| &*one.text);
+    assert!(
+        texts.any(|text| text.ends_with("are not texts: a, b")),
+        "{findings:?}"
+    );
+}
+
+#[test]
 fn files_that_are_missing_or_wrong_stay_as_they_are() {
     for agent in [
         Agent::ClaudeCode,
@@ -291,6 +353,8 @@ fn doctor_names_the_servers_with_offcut_in_front() {
         found[0].level == Level::Problem && found[0].text.ends_with(": a, b, c"),
         "{found:?}"
     );
+    let advice = found[0].advice.as_deref().unwrap();
+    assert!(advice.contains("that you put there yourself"), "{advice}");
     fs::write(&project.installation.program, "").unwrap();
     let found = about_servers();
     assert!(

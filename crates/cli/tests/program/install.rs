@@ -102,6 +102,152 @@ fn an_installation_works_and_is_taken_back() {
     assert_eq!(text, "{\n  \"model\": \"opus\"\n}\n");
 }
 
+#[test]
+fn installing_and_taking_out_at_once_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let settings = home.join(".claude/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, "{\"a\": 1}").unwrap();
+    for _ in 0..4 {
+        std::thread::scope(|scope| {
+            for verb in ["install", "uninstall", "install", "uninstall"] {
+                scope.spawn(move || {
+                    let ran = offcut(home, &[verb, "claude-code"]);
+                    assert_eq!((ran.code, &*ran.err), (0, ""), "{verb}");
+                });
+            }
+        });
+        let ran = offcut(home, &["uninstall", "claude-code"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert_eq!(std::fs::read_to_string(&settings).unwrap(), "{\"a\": 1}");
+    }
+}
+
+/// A home directory with Offcut in front of a server, and the two files.
+#[cfg(unix)]
+fn with_a_server() -> (tempfile::TempDir, [std::path::PathBuf; 2]) {
+    let home = tempfile::tempdir().unwrap();
+    let files = [".claude/settings.json", ".claude.json"].map(|file| home.path().join(file));
+    std::fs::write(&files[1], "{\"mcpServers\":{\"a\":{\"command\":\"npx\"}}}").unwrap();
+    let ran = offcut(home.path(), &["install", "claude-code", "--mcp-servers"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    (home, files)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_refused_change_changes_no_file() {
+    let (home, files) = with_a_server();
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    std::fs::write(&files[0], text.replace(" || true", " || date")).unwrap();
+    let texts = || {
+        files
+            .each_ref()
+            .map(|file| std::fs::read_to_string(file).unwrap())
+    };
+    let before = texts();
+    for verb in ["install", "uninstall"] {
+        let ran = offcut(home.path(), &[verb, "claude-code"]);
+        assert!(
+            ran.code == 1 && ran.err.contains("nothing was changed"),
+            "{}",
+            ran.err
+        );
+        assert_eq!(texts(), before, "{verb}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn without_the_users_folder_servers_are_taken_out_or_named() {
+    let (home, files) = with_a_server();
+    let folder = home.path().join(".local/share/offcut");
+    std::fs::remove_dir_all(&folder).unwrap();
+    let ran = offcut(home.path(), &["uninstall", "claude-code"]);
+    assert!(
+        ran.out.contains("run without Offcut again"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    let texts = files
+        .each_ref()
+        .map(|file| std::fs::read_to_string(file).unwrap_or_default());
+    assert!(!texts.concat().contains("offcut"), "{texts:?}");
+    assert!(!folder.exists());
+
+    let (home, files) = with_a_server();
+    std::fs::remove_dir_all(home.path().join(".local/share/offcut")).unwrap();
+    let text = std::fs::read_to_string(&files[1]).unwrap();
+    let program = env!("CARGO_BIN_EXE_offcut");
+    std::fs::write(&files[1], text.replace(program, "/opt/offcut")).unwrap();
+    let ran = offcut(home.path(), &["uninstall", "claude-code"]);
+    assert!(
+        ran.out
+            .contains("Offcut stays in front of a, which no record"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn the_doctor_asks_the_program_that_a_plug_in_names() {
+    for (agent, file) in [
+        ("opencode", ".config/opencode/plugins/offcut.js"),
+        ("pi", ".pi/agent/extensions/offcut.js"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join(file);
+        offcut(home.path(), &["install", agent]);
+        let text = std::fs::read_to_string(&file).unwrap();
+        let program = env!("CARGO_BIN_EXE_offcut");
+        for (text, expected) in [
+            (
+                text.replace(program, "/no/such/offcut"),
+                "the hook's command does not run",
+            ),
+            (
+                "export const Mine = async () => ({})".to_owned(),
+                "Offcut is not installed in",
+            ),
+            (String::new(), "Offcut is not installed in"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let ran = offcut(home.path(), &["doctor", agent]);
+            assert!(ran.code == 1 && ran.out.contains(expected), "{}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn the_doctor_knows_the_switches_of_gemini_cli() {
+    for (settings, expected) in [
+        (
+            r#"{"hooksConfig": {"enabled": false}}"#,
+            "switches all hooks off",
+        ),
+        (
+            r#"{"hooksConfig": {"disabled": ["offcut"]}}"#,
+            "switches Offcut's hook off",
+        ),
+        ("{\n  // mine\n  \"a\": 1,\n}\n", "does not start"),
+        (
+            r#"{"disableAllHooks": true, /* not its own */ "hooksConfig": {"disabled": ["x"]}}"#,
+            "",
+        ),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join(".gemini/settings.json");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, settings).unwrap();
+        assert_eq!(offcut(home.path(), &["install", "gemini-cli"]).code, 0);
+        let ran = offcut(home.path(), &["doctor", "gemini-cli"]);
+        assert_eq!(ran.code, i32::from(!expected.is_empty()), "{}", ran.out);
+        assert!(ran.out.contains(expected), "{}", ran.out);
+    }
+}
+
 /// Runs commands as the shell `sh` does, with `offcut` as `$O`.
 fn shell(home: &Path, script: &str) -> Ran {
     let mut command = Command::new("sh");
@@ -240,6 +386,19 @@ fn other_agents_work_too() {
         let gemini = home.path().join(".gemini/tmp");
         assert!(!gemini.exists(), "the probe left something");
     }
+}
+
+#[test]
+fn codex_has_to_be_told_of_the_store() {
+    let home = tempfile::tempdir().unwrap();
+    let mut install = command(&["install", "codex"]);
+    let ran = run_command(of(&mut install, home.path()).env_remove("CODEX_HOME"), "");
+    let store = home.path().join(".local/share/offcut/store");
+    assert!(
+        ran.out.contains(&format!("writable_roots = [{store:?}]")),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]

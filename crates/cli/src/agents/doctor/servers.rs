@@ -58,13 +58,22 @@ pub(super) fn findings(installation: &Installation) -> Vec<Finding> {
                 "MCP servers that can't start, since the program in front of them in {path} does not: {}",
                 names(&broken)
             ),
-            format!("run `offcut install {agent} --mcp-servers` again"),
+            format!("run `offcut install {agent} --mcp-servers` again; mend one that you put there yourself"),
         ));
     }
     if !servers.bare.is_empty() {
         findings.push(Finding::note(
             format!("MCP servers without Offcut: {}", servers.bare.join(", ")),
             format!("`offcut install {agent} --mcp-servers` puts it in front of them too"),
+        ));
+    }
+    if !servers.odd.is_empty() {
+        findings.push(Finding::note(
+            format!(
+                "MCP servers whose `command` or `args` are not texts: {}",
+                servers.odd.join(", ")
+            ),
+            format!("mend them in {path}"),
         ));
     }
     if !servers.remote.is_empty() {

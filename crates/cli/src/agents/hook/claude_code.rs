@@ -25,16 +25,23 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Fai
     // One for the whole result, however many texts it has.
     let mut sum: Option<Row> = None;
     let mut is_shorter = false;
-    for path in texts(&event.tool_name, &event.tool_response) {
-        let text = event.tool_response.pointer(&path).and_then(Value::as_str);
-        let Some(text) = text.filter(|text| !text.is_empty()) else {
+    for paths in texts(&event.tool_name, &event.tool_response) {
+        let texts = paths
+            .iter()
+            .map(|path| event.tool_response.pointer(path)?.as_str());
+        let texts = texts.map(|text| text.map(str::to_owned));
+        let Some(texts) = texts.collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let id = match path.as_str() {
-            "" | "/stdout" | "/content" | "/file/content" | "/result" => event.tool_use_id.clone(),
-            _ => format!("{}{}", event.tool_use_id, path.replace('/', "-")),
-        };
-        let mut text = EventText::new(&id, text.to_owned());
+        if texts.iter().all(String::is_empty) {
+            continue;
+        }
+        let path = &*paths[0];
+        let mut id = event.tool_use_id.clone();
+        if path == "/stderr" {
+            id += "-stderr";
+        }
+        let mut text = EventText::several(&id, texts);
         // The client numbers what it shows, and a preview has the numbers of the stored text: those of the file only
         // if it begins with the file's first line.
         let start = event.tool_response.pointer("/file/startLine");
@@ -54,8 +61,8 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Fai
                 sum.after += row.after;
             }
         }
-        if let (Some(shorter), Some(text)) = (shorter, response.pointer_mut(&path)) {
-            *text = shorter.into();
+        if let Some(shorter) = shorter {
+            replace(&mut response, &paths, shorter);
             is_shorter = true;
             if path == "/file/content"
                 && let Some(line) = response.pointer_mut("/file/startLine")
@@ -81,10 +88,30 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Fai
     Ok(Answer { output, rows })
 }
 
+/// Puts texts in the places of those at `paths`. If they are fewer, the blocks of the others go.
+fn replace(response: &mut Value, paths: &[String], texts: Vec<String>) {
+    for path in paths.iter().skip(texts.len()).rev() {
+        let block = path
+            .strip_suffix("/text")
+            .and_then(|block| block.rsplit_once('/'));
+        if let Some((list, at)) = block
+            && let Some(Value::Array(list)) = response.pointer_mut(list)
+            && let Ok(at) = at.parse::<usize>()
+        {
+            list.remove(at);
+        }
+    }
+    for (path, text) in paths.iter().zip(texts) {
+        if let Some(place) = response.pointer_mut(path) {
+            *place = text.into();
+        }
+    }
+}
+
 /// JSON pointers to the texts of a response that the model is shown and that the client lets a hook
-/// replace. Other texts, such as the original file in the response of an edit, stay.
-fn texts(tool: &str, response: &Value) -> Vec<String> {
-    let fixed = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+/// replace, those together that share a limit. Other texts, such as the original file in the response of an edit, stay.
+fn texts(tool: &str, response: &Value) -> Vec<Vec<String>> {
+    let fixed = |paths: &[&str]| paths.iter().map(|path| vec![(*path).to_owned()]).collect();
     match tool {
         "Bash" if response["isImage"] != json!(true) => fixed(&["/stdout", "/stderr"]),
         "Read" if response["type"] == json!("text") => fixed(&["/file/content"]),
@@ -101,10 +128,12 @@ fn texts(tool: &str, response: &Value) -> Vec<String> {
 }
 
 /// Pointers to the texts in a list of blocks, which is at `path`.
-fn blocks(list: &Value, path: &str) -> Vec<String> {
+fn blocks(list: &Value, path: &str) -> Vec<Vec<String>> {
     let blocks = list.as_array().into_iter().flatten().enumerate();
-    let texts = blocks.filter(|(_, block)| block["type"] == json!("text"));
-    texts.map(|(at, _)| format!("{path}/{at}/text")).collect()
+    let is_text = |block: &Value| block["type"] == json!("text") && block["text"].is_string();
+    let texts = blocks.filter(|(_, block)| is_text(block));
+    let paths: Vec<_> = texts.map(|(at, _)| format!("{path}/{at}/text")).collect();
+    Vec::from_iter((!paths.is_empty()).then_some(paths))
 }
 
 /// The file to which the client has spilled the output: named by the response of its own shell, and

@@ -2,8 +2,8 @@
 //!
 //! The client lets a hook replace a result by blocking it: the model is shown the reason in its place. A
 //! command's output is already cut when the hook gets it, and lacks the exit code. So only results of MCP
-//! tools are replaced, which the hook gets whole. If the model calls tools from a program of its own, a
-//! blocked call would end the program, so nothing is replaced there.
+//! tools are replaced, which the hook gets whole, unless they have images, which a reason can't have. If the
+//! model calls tools from a program of its own, a blocked call would end the program, so nothing is replaced there.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) fn text(event: &Event) -> Option<EventText> {
     })
 }
 
-/// The text of a response, as the client would show it, but with its lines. `None` if there is something else in it.
+/// The text of a response, as the client would show it, but with its lines. `None` if an image or the like is in it.
 fn shown(response: &Value) -> Option<String> {
     if let Value::String(text) = response {
         return Some(text.clone());
@@ -39,10 +39,21 @@ fn shown(response: &Value) -> Option<String> {
         return with_lines(structured.clone()).or_else(|| Some(structured.to_string()));
     }
     let blocks = response["content"].as_array()?.iter();
-    let texts: Option<Vec<&str>> = blocks
-        .map(|block| block["text"].as_str().filter(|_| block["type"] == "text"))
-        .collect();
+    let texts: Option<Vec<String>> = blocks.map(of_block).collect();
     Some(texts?.join("\n"))
+}
+
+/// The text of a block. The client shows resources and links as JSON.
+fn of_block(block: &Value) -> Option<String> {
+    let resource = &block["resource"];
+    match block["type"].as_str()? {
+        "text" => Some(block["text"].as_str()?.to_owned()),
+        "resource" if resource["text"].is_string() => {
+            with_lines(resource.clone()).or_else(|| Some(block.to_string()))
+        }
+        "resource_link" => Some(block.to_string()),
+        _ => None,
+    }
 }
 
 /// The one long text of structured content with its lines, below the small fields if there are any. `None` if there is

@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use futures_util::stream;
-use offcut::{Chunk, ErrorChain, ToolCall, ToolError, ToolOutput, ToolReduction};
+use offcut::hint::Hint;
+use offcut::{Chunk, ErrorChain, Part, ToolCall, ToolError, ToolOutput, ToolReduction};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,7 +21,8 @@ const CHUNK: u64 = 64 * 1024;
 /// An event: a tool has answered a call.
 ///
 /// For agents whose extensions are ours, `{"session_id": …, "cwd": …, "tool_use_id": …, "tool_name": …, "tool_input":
-/// {…}, "tool_response": …}` is answered by `{"output": …}`.
+/// {…}, "tool_response": …}` is answered by `{"output": …}`: a text by a text, a list of texts by a list of as many,
+/// or of one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event {
@@ -53,12 +55,12 @@ impl Event {
     }
 }
 
-/// A text of an event, which the model is shown.
+/// Texts of an event, which the model is shown, and which share a limit.
 pub(super) struct EventText {
-    /// The id of its call.
+    /// The id of their call.
     pub(super) id: String,
-    pub(super) text: String,
-    /// Length in bytes of what the agent would show of it.
+    pub(super) texts: Vec<String>,
+    /// Length in bytes of what the agent would show of them.
     pub(super) shown: usize,
     /// The file to which the agent has written all of it, as far as it may be read.
     pub(super) spilled: Option<PathBuf>,
@@ -66,18 +68,26 @@ pub(super) struct EventText {
     pub(super) excerpt: Option<usize>,
     /// True if the agent does not let a hook replace it.
     pub(super) stays: bool,
+    /// What the agent has put around it.
+    pub(super) around: Option<[&'static str; 2]>,
 }
 
 impl EventText {
     /// A text of which the agent would show everything.
     pub(super) fn new(id: &str, text: String) -> Self {
+        Self::several(id, vec![text])
+    }
+
+    /// Texts of which the agent would show everything.
+    pub(super) fn several(id: &str, texts: Vec<String>) -> Self {
         Self {
             id: id.to_owned(),
-            shown: text.len(),
-            text,
+            shown: texts.iter().map(String::len).sum(),
+            texts,
             spilled: None,
             excerpt: None,
             stays: false,
+            around: None,
         }
     }
 }
@@ -91,17 +101,18 @@ pub(super) struct Hook<'h> {
 }
 
 impl Hook<'_> {
-    /// Shortens a `text` of an event, and returns its row in the journal too. `None` if it stays unchanged.
+    /// Shortens texts of an event, and returns their row in the journal too. `None` if they stay unchanged. Many texts
+    /// may have become one.
     pub(super) async fn shorten(
         &self,
         event: &Event,
         text: EventText,
-    ) -> Result<(Option<String>, Row), Failure> {
+    ) -> Result<(Option<Vec<String>>, Row), Failure> {
         let (tool, input) = (&event.tool_name, &event.tool_input);
         let agent = self.agent.facts().name;
         let mut row = Row::new(agent, &event.session_id, tool, text.shown as u64);
         row.is_read = self.surroundings.reads_store(&event.cwd, input);
-        if row.is_read || text.stays || self.surroundings.is_own_hint(&text.text) {
+        if row.is_read || text.stays || self.surroundings.is_own_hint(&text.texts.join("\n")) {
             return Ok((None, row));
         }
         let session = match &event.agent_id {
@@ -115,17 +126,35 @@ impl Hook<'_> {
         }
         let whole = match &text.spilled {
             Some(file) => content(file)?,
-            None => text.text.into(),
+            None => ToolOutput::parts(text.texts.into_iter().map(Part::Text).collect()),
         };
         let call = ToolCall::new(text.id, tool, input.to_string());
-        let shorter = truncate(&reduction, &call, whole).await?;
+        let mut shorter = truncate(&reduction, &call, whole).await?;
+        if let (Some(shorter), Some(around)) = (&mut shorter, text.around) {
+            for text in shorter {
+                *text = put_around(text, around);
+            }
+        }
+        let length = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
         // The agent may show less than the preview of the whole.
         let shorter =
-            shorter.filter(|shorter| text.excerpt.is_some() || shorter.len() < text.shown);
+            shorter.filter(|shorter| text.excerpt.is_some() || length(shorter) < text.shown);
         if let Some(shorter) = &shorter {
-            row.after = shorter.len() as u64;
+            row.after = length(shorter) as u64;
         }
         Ok((shorter, row))
+    }
+}
+
+/// Puts `around` around the preview of a hint, or around a text that is none.
+fn put_around(text: &str, [before, after]: [&str; 2]) -> String {
+    let enclosed = |text: &str| [before, text, after].concat();
+    match Hint::parse(text) {
+        None => enclosed(text),
+        Some(mut hint) => {
+            hint.preview = enclosed(&hint.preview);
+            hint.render()
+        }
     }
 }
 
@@ -155,12 +184,12 @@ fn mend_surrogates(json: &str) -> Option<String> {
     (copied > 0).then(|| mended + &json[copied..])
 }
 
-/// Truncates one result. `None` if it stays unchanged.
+/// Truncates one result, and returns its texts. `None` if it stays unchanged.
 async fn truncate(
     reduction: &ToolReduction,
     call: &ToolCall,
     result: ToolOutput,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<Vec<String>>, Failure> {
     let truncated = reduction.truncate(call, result).await;
     let truncated = truncated.or_fail("a result could not be stored")?;
     if let Some(error) = &truncated.interrupted {
@@ -172,7 +201,12 @@ async fn truncate(
         let problem = format!("a result could not be stored: {error}");
         return Err(Failure::new(problem));
     }
-    Ok(truncated.report.is_change().then(|| truncated.text()))
+    let is_change = truncated.report.is_change();
+    let texts = truncated.parts.into_iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    Ok(is_change.then(|| texts.collect()))
 }
 
 /// The content of a file as a result that is read piece by piece.

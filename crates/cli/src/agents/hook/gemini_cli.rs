@@ -11,6 +11,8 @@ use serde_json::Value;
 use super::event::{Event, EventText};
 use super::surroundings::Surroundings;
 
+/// The lines that the client puts around each text that it does not trust.
+const UNTRUSTED: [&str; 2] = ["<untrusted_context>\n", "\n</untrusted_context>"];
 /// Our folder in a project's temporary folder.
 const FOLDER: &str = "offcut";
 /// The tool that loads instructions, which must stay whole.
@@ -18,11 +20,12 @@ const SKILL: &str = "activate_skill";
 
 pub(super) fn text(event: &Event, surroundings: &Surroundings) -> Option<EventText> {
     folder(event, surroundings)?;
-    let text = joined(&event.tool_response["llmContent"])?;
+    let (text, around) = joined(&event.tool_response["llmContent"])?;
     // A failed result would say only what the denial says.
     let is_failed = !event.tool_response["error"].is_null();
     Some(EventText {
         stays: is_failed || event.tool_name == SKILL,
+        around,
         ..EventText::new(&id(event), text)
     })
 }
@@ -47,18 +50,25 @@ fn id(event: &Event) -> String {
     }
 }
 
-/// The text of a result, joined as the client joins it. `None` if there is something else in it.
-fn joined(content: &Value) -> Option<String> {
+/// The text of a result, joined as the client joins it, and what was around all of its parts. `None` if there is
+/// something else in it.
+fn joined(content: &Value) -> Option<(String, Option<[&'static str; 2]>)> {
     let of_part = |part: &Value| {
         let is_text = part.as_object().is_some_and(|part| part.len() == 1);
         is_text.then(|| part["text"].as_str().map(str::to_owned))?
     };
-    match content {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(parts) => {
-            let texts: Option<Vec<String>> = parts.iter().map(of_part).collect();
-            Some(texts?.join("\n"))
-        }
-        part => of_part(part),
-    }
+    let texts: Vec<String> = match content {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(parts) => parts.iter().map(of_part).collect::<Option<_>>()?,
+        part => vec![of_part(part)?],
+    };
+    let [before, after] = UNTRUSTED;
+    let inner = texts
+        .iter()
+        .map(|text| text.strip_prefix(before)?.strip_suffix(after));
+    let inner = inner.collect::<Option<Vec<_>>>();
+    Some(match inner.filter(|inner| !inner.is_empty()) {
+        Some(inner) => (inner.join("\n"), Some(UNTRUSTED)),
+        None => (texts.join("\n"), None),
+    })
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::refused;
 use super::installation::Installation;
-use super::jsonc::Addition;
+use super::jsonc::{Addition, COMMAND};
 use crate::agents::Agent;
 use crate::agents::layout::{self, Home};
 use crate::failure::Failure;
@@ -92,7 +92,11 @@ fn rules(store: &Path) -> Result<Vec<Addition>, Failure> {
 
 /// The command of a hook as a line of a shell.
 pub(super) fn line(installation: &Installation) -> Result<String, Failure> {
-    let words = hook_words(installation)?;
+    Ok(line_of(&hook_words(installation)?))
+}
+
+/// Words as a line of a shell.
+fn line_of(words: &[String]) -> String {
     let quoted = words.iter().map(|word| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         match word.chars().all(is_plain) {
@@ -100,7 +104,7 @@ pub(super) fn line(installation: &Installation) -> Result<String, Failure> {
             false => format!("'{}'", word.replace('\'', r"'\''")),
         }
     });
-    Ok(quoted.collect::<Vec<_>>().join(" "))
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 fn hook_words(installation: &Installation) -> Result<Vec<String>, Failure> {
@@ -168,6 +172,25 @@ pub(super) fn checked(agent: Agent, settings: Value) -> Result<Value, String> {
     }
 }
 
+/// The command that the `text` of a plug-in of ours runs, as a line of a shell.
+pub(crate) fn command_of_plugin(text: &str, agent: Agent) -> Option<String> {
+    let mut lines = text.lines();
+    let list = lines.find_map(|line| line.strip_prefix("const COMMAND = ")?.strip_suffix(';'))?;
+    let words: Vec<String> = serde_json::from_str(list).ok()?;
+    let is_ours = words.ends_with(&["hook".to_owned(), agent.facts().name.to_owned()]);
+    is_ours.then(|| line_of(&words))
+}
+
+/// The hooks in an agent's settings with a command as installations have it, whatever their program and the group.
+pub(super) fn hooks_in(settings: &Value, agent: Agent) -> Vec<Addition> {
+    let ends = ["", " 2>/dev/null"].map(|end| format!(" hook {agent}{end} || true"));
+    let path = format!("hooks.{}", agent.facts().event);
+    let mut commands = commands_in(settings, agent);
+    commands.retain(|command| ends.iter().any(|end| command.ends_with(end)));
+    let hook = |command| Addition::element(&path, json!({"hooks": [{"command": command}]}));
+    commands.into_iter().map(hook).collect()
+}
+
 /// The commands in an agent's settings that answer with Offcut.
 pub(crate) fn commands_in(settings: &Value, agent: Agent) -> Vec<String> {
     let ours = format!(" hook {agent}");
@@ -185,7 +208,7 @@ pub(crate) fn commands_in(settings: &Value, agent: Agent) -> Vec<String> {
 pub(super) fn in_words(additions: &[Addition]) -> Vec<String> {
     let in_words = |addition: &Addition| {
         let value = &addition.value;
-        let command = value.pointer("/hooks/0/command").unwrap_or(value);
+        let command = value.pointer(COMMAND).unwrap_or(value);
         let text = command.as_str().map(str::to_owned);
         let text = text.unwrap_or_else(|| command.to_string());
         format!("{}: {text}", addition.path.join("."))

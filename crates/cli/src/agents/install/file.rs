@@ -86,12 +86,7 @@ impl AgentFile {
         if bytes == self.bytes() {
             return Ok(());
         }
-        let found = fs::metadata(&self.target);
-        if found.is_ok_and(|found| found.permissions().readonly()) {
-            return Err(self.refused(
-                "it is read-only; make it writable, or add the lines of docs/agents.md yourself",
-            ));
-        }
+        self.expect_writable()?;
         let failed = because(&self.path, "it can't be changed");
         let staged = bytes.map(|bytes| self.stage(bytes));
         let staged = staged.transpose().map_err(&failed)?;
@@ -105,6 +100,17 @@ impl AgentFile {
             (Some(bytes), None) => self.write_in_place(bytes),
         };
         replaced.map_err(failed)
+    }
+
+    /// Refuses a file that is read-only.
+    pub(super) fn expect_writable(&self) -> Result<(), Failure> {
+        let found = fs::metadata(&self.target);
+        if found.is_ok_and(|found| found.permissions().readonly()) {
+            return Err(self.refused(
+                "it is read-only; make it writable, or add the lines of docs/agents.md yourself",
+            ));
+        }
+        Ok(())
     }
 
     /// A new file beside the other one, with its mode. `None` if it can't take its place.

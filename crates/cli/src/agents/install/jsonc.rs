@@ -5,6 +5,9 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectPr
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The place of the command in a group of hooks that is an addition.
+pub(super) const COMMAND: &str = "/hooks/0/command";
+
 /// A value that is added to a list in a settings file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Addition {
@@ -80,8 +83,8 @@ pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
     Ok(added)
 }
 
-/// Removes additions, and lists and objects that are empty without them and that `original`, if
-/// known, did not have.
+/// Removes additions, hooks with their commands in other groups, and lists and objects that are empty without them and
+/// that `original`, if known, did not have.
 pub(crate) fn remove(
     text: &str,
     additions: &[Addition],
@@ -101,17 +104,41 @@ pub(crate) fn remove(
         }
         let last = way.last().filter(|_| way.len() == addition.path.len());
         let list = last.and_then(CstObjectProp::array_value);
-        let elements = list.iter().flat_map(CstArray::elements);
-        // Somebody may have copied it.
-        let ours: Vec<_> = elements
-            .filter(|element| is_equal(element, &addition.value))
-            .collect();
-        if !ours.is_empty() {
-            ours.into_iter().for_each(CstNode::remove);
+        let command = addition.value.pointer(COMMAND);
+        let mut is_removed = false;
+        // Somebody may have copied it, or changed it around its command.
+        for element in list.iter().flat_map(CstArray::elements) {
+            if is_equal(&element, &addition.value) {
+                element.remove();
+                is_removed = true;
+            } else if let Some(command) = command {
+                is_removed |= remove_hook(element, command);
+            }
+        }
+        if is_removed {
             remove_empty(&way, &addition.path, original);
         }
     }
     Ok(root.to_string())
+}
+
+/// Removes the hooks with this command from a `group` of hooks, and the group if it has no other. Returns false if
+/// there is none.
+fn remove_hook(group: CstNode, command: &Value) -> bool {
+    let hooks = group
+        .as_object()
+        .and_then(|group| group.array_value("hooks"));
+    let hooks = hooks.iter().flat_map(CstArray::elements);
+    let (ours, others): (Vec<_>, Vec<_>) = hooks.partition(|hook| {
+        let hook = hook.to_serde_value();
+        hook.is_some_and(|hook| hook["command"] == *command)
+    });
+    let is_there = !ours.is_empty();
+    match is_there && others.is_empty() {
+        true => group.remove(),
+        false => ours.into_iter().for_each(CstNode::remove),
+    }
+    is_there
 }
 
 /// Removes the properties of `way` from the inside while they are empty and were not in `original`.
@@ -148,11 +175,15 @@ fn is_equal(node: &CstNode, value: &Value) -> bool {
     node.to_serde_value().as_ref() == Some(value)
 }
 
-fn root(text: &str) -> Result<CstRootNode, String> {
-    // Comments and trailing commas are common; anything else, an agent would not read either.
-    let options = ParseOptions {
+/// Returns true if it is JSON but for comments.
+pub(crate) fn is_strict(text: &str) -> bool {
+    CstRootNode::parse(text, &options(false)).is_ok()
+}
+
+fn options(allow_trailing_commas: bool) -> ParseOptions {
+    ParseOptions {
         allow_comments: true,
-        allow_trailing_commas: true,
+        allow_trailing_commas,
         allow_loose_object_property_names: false,
         allow_missing_commas: false,
         allow_single_quoted_strings: false,
@@ -161,8 +192,12 @@ fn root(text: &str) -> Result<CstRootNode, String> {
         allow_bare_decimal_point_numbers: false,
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
-    };
-    CstRootNode::parse(text, &options).map_err(|error| {
+    }
+}
+
+fn root(text: &str) -> Result<CstRootNode, String> {
+    // Comments and trailing commas are common; anything else, an agent would not read either.
+    CstRootNode::parse(text, &options(true)).map_err(|error| {
         // Its message would quote the line, and settings hold secrets.
         let (line, column) = (error.line_display(), error.column_display());
         format!(

@@ -41,12 +41,18 @@ impl StoredRecord {
         file.bytes() == Some(self.record.written.as_bytes())
     }
 
-    /// The path of the backup; `None` if there was no file.
+    /// The path of the backup; `None` if there was no file, or it is gone.
     pub(crate) fn backup(&self) -> Option<PathBuf> {
-        self.record.had_file.then(|| backup(&self.json))
+        let backup = backup(&self.json);
+        (self.record.had_file && backup.exists()).then_some(backup)
     }
 
-    /// The file's bytes before the change; `None` if there was no file.
+    /// Returns true if `file` is as the change left it, and the bytes before the change are known.
+    pub(crate) fn undoes(&self, file: &AgentFile) -> bool {
+        self.is_in(file) && self.record.had_file == self.backup().is_some()
+    }
+
+    /// The file's bytes before the change; `None` if there was no file, or the backup is gone.
     pub(crate) fn original(&self) -> Result<Option<Vec<u8>>, Failure> {
         let read =
             |backup: PathBuf| read_file(&backup).map_err(because(&backup, "it can't be read"));

@@ -12,6 +12,8 @@ const MIN_BYTES = 1000;
 const TIME_OUT_MS = 10_000;
 // Results that the model has to see whole: the instructions of a skill.
 const WHOLE = new Set(["skill"]);
+// Results that were seen here, or by the other plug-in if the user and the project have one each.
+const SEEN = (globalThis[Symbol.for("offcut.seen")] ??= new WeakSet());
 
 /** The answer to an event; undefined if there is none. */
 function ask(event) {
@@ -37,14 +39,15 @@ function ask(event) {
   });
 }
 
-/** The text that takes the place of the event's output. */
+/** The text or the texts that take the place of the event's output. */
 async function shorten(event) {
-  if (typeof event.tool_response !== "string" || Buffer.byteLength(event.tool_response) < MIN_BYTES) {
-    return event.tool_response;
-  }
+  const isText = (text) => typeof text === "string";
+  const texts = [event.tool_response].flat();
+  if (!texts.every(isText) || Buffer.byteLength(texts.join("")) < MIN_BYTES) return event.tool_response;
   try {
     const { output } = JSON.parse(await ask(event));
-    return typeof output === "string" ? output : event.tool_response;
+    const isRight = Array.isArray(event.tool_response) ? Array.isArray(output) && output.every(isText) : isText(output);
+    return isRight ? output : event.tool_response;
   } catch {
     return event.tool_response;
   }
@@ -77,7 +80,8 @@ export const Offcut = async ({ directory }) => ({
   },
 
   "tool.execute.after": async (call, result) => {
-    if (!result || WHOLE.has(call.tool)) return;
+    if (!result || WHOLE.has(call.tool) || SEEN.has(result)) return;
+    SEEN.add(result);
     const shown = call.tool === "read" ? page(result) : undefined;
     const event = {
       session_id: call.sessionID,
@@ -88,11 +92,13 @@ export const Offcut = async ({ directory }) => ({
     };
     if (Array.isArray(result.content)) {
       // A result of MCP, not yet cut: blocks, of which the model is shown the texts.
-      for (const [at, block] of result.content.entries()) {
-        const holder = block?.type === "resource" ? block.resource : block;
-        if (typeof holder?.text !== "string") continue;
-        const tool_use_id = result.content.length > 1 ? `${call.callID}-${at}` : call.callID;
-        holder.text = await shorten({ ...event, tool_use_id, tool_response: holder.text });
+      const holder = (block) => (block?.type === "resource" ? block.resource : block);
+      const blocks = result.content.filter((block) => typeof holder(block)?.text === "string");
+      const texts = await shorten({ ...event, tool_response: blocks.map((block) => holder(block).text) });
+      for (const [at, block] of blocks.entries()) {
+        // Many texts may have become one.
+        if (at < texts.length) holder(block).text = texts[at];
+        else result.content.splice(result.content.indexOf(block), 1);
       }
     } else if (shown) {
       const shorter = await shorten({ ...event, tool_response: shown.text });

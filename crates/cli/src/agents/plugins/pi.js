@@ -11,6 +11,9 @@ const TIME_OUT_MS = 10_000;
 // The line that pi adds below the output of a command that failed.
 const STATUS = /\n\n(Command (?:exited with code -?\d+|timed out after [\d.]+ seconds|aborted))$/;
 
+// Events that were seen here, or by the other extension if the user and the project have one each.
+const SEEN = (globalThis[Symbol.for("offcut.seen")] ??= new WeakSet());
+
 /** The answer to an event; undefined if there is none, or if the user aborts. */
 function ask(event, signal) {
   return new Promise((resolve) => {
@@ -61,6 +64,8 @@ export default function (pi) {
   });
 
   pi.on("tool_result", async (event, ctx) => {
+    if (SEEN.has(event)) return undefined;
+    SEEN.add(event);
     const named = event.details?.fullOutputPath ?? spilledBy.get(event.toolCallId);
     const spilled = event.toolName === "bash" && typeof named === "string" ? named : undefined;
     const texts = event.content.filter((block) => block.type === "text");

@@ -43,6 +43,22 @@ pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (Stri
     (applied(text, edits), all)
 }
 
+/// The changes that have put `front` in front of servers, as far as their commands tell.
+pub(super) fn by_shape(servers: &[Server], front: &[String]) -> Vec<Wrapped> {
+    let is_in_front = |command: &ServerCommand| {
+        command.words.len() > front.len() && command.words.starts_with(front)
+    };
+    let ours = servers
+        .iter()
+        .filter(|server| server.command.as_ref().is_some_and(is_in_front));
+    let ours = ours.map(|server| Wrapped {
+        path: server.path.clone(),
+        front: front.to_vec(),
+        key: None,
+    });
+    ours.collect()
+}
+
 /// The changes that put words in front of a command.
 fn wrapping(text: &str, command: &ServerCommand, front: &[String]) -> Vec<TextEdit> {
     // A string of JSON is one of TOML too.

@@ -74,14 +74,20 @@ fn no_name_twice(object: &Object<'_>, path: &[String]) -> Result<(), String> {
 }
 
 fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
-    let (Some(command), args) = (server.get("command"), server.get("args")) else {
-        let urls = ["url", "httpUrl", "serverUrl"];
-        urls.iter().find_map(|name| server.get(name))?;
-        return Some(Server {
-            path,
-            command: None,
-        });
-    };
+    let is_named = |name: &&str| server.get(name).is_some();
+    let is_local = is_named(&"command");
+    let is_remote = ["url", "httpUrl", "serverUrl"].iter().any(is_named);
+    let command = command_in(server);
+    (is_local || is_remote).then(|| Server {
+        path,
+        is_odd: is_local && command.is_none(),
+        command,
+    })
+}
+
+/// The command of a server; `None` if it has none that consists of texts.
+fn command_in(server: &Object<'_>) -> Option<ServerCommand> {
+    let (command, args) = (server.get("command")?, server.get("args"));
     let (elements, args) = match (&command.value, args.map(|args| &args.value)) {
         (Value::Array(list), _) => (list.elements.iter().collect(), ArgsPlace::Inside),
         (program, None) => {
@@ -108,8 +114,5 @@ fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
         places,
         args,
     };
-    (!command.words.is_empty()).then_some(Server {
-        path,
-        command: Some(command),
-    })
+    (!command.words.is_empty()).then_some(command)
 }

@@ -9,6 +9,8 @@ pub(super) struct Server {
     pub(super) path: Vec<String>,
     /// `None` for a server with a URL.
     pub(super) command: Option<ServerCommand>,
+    /// True for a server whose command or arguments are not texts.
+    pub(super) is_odd: bool,
 }
 
 /// The command of a server.

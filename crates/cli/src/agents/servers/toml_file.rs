@@ -54,7 +54,11 @@ pub(super) fn read(text: &str) -> Result<Vec<Server>, String> {
                 args,
             }
         });
-        Some(Server { path, command })
+        Some(Server {
+            path,
+            command,
+            is_odd: false,
+        })
     };
     Ok(settings
         .mcp_servers

@@ -68,7 +68,7 @@ pub(super) struct EventText {
     pub(super) excerpt: Option<usize>,
     /// True if the agent does not let a hook replace it.
     pub(super) stays: bool,
-    /// What the agent has put around it.
+    /// The lines that the agent has put around it.
     pub(super) around: Option<[&'static str; 2]>,
 }
 

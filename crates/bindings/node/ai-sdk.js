@@ -8,7 +8,7 @@ const { reduced } = require("./prompt.js");
 function offcutMiddleware(reduction) {
   return {
     specificationVersion: "v3",
-    transformParams: async ({ params }) => ({ ...params, prompt: await reduced(reduction, params.prompt) }),
+    transformParams: async ({ params }) => ({ ...params, prompt: await reduced(reduction, params.prompt, params.tools) }),
   };
 }
 

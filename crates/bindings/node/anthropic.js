@@ -8,7 +8,8 @@ function offcutMiddleware(reduction) {
   return async (request, next, { options }) => {
     // There are requests of other kinds, such as those for tokens.
     if (typeof request.body !== "string" || !Array.isArray(options?.body?.messages)) return next(request);
-    return next({ ...request, body: await reduction.reduce(request.body, { format: "anthropic" }) });
+    const repeatsOnly = options.path.split("?")[0].endsWith("/count_tokens");
+    return next({ ...request, body: await reduction.reduce(request.body, { format: "anthropic", repeatsOnly }) });
   };
 }
 

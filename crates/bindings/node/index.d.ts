@@ -145,8 +145,8 @@ export class Reduction {
   /** The reader's answer to a model, which may tell of a mistake. */
   page(args: { path: string } & ReadArguments): Promise<{ text: string; isError: boolean }>;
 
-  /** The reader's answer to a call that names stored content; undefined for any other call. */
-  answer(call: { id?: string | undefined; name: string; args: unknown }): Promise<any>;
+  /** The reader's answer to a call that names stored content, which may tell of a mistake; undefined for any other call. */
+  answer(call: { id?: string | undefined; name: string; args: unknown }): Promise<{ content: any; isError: boolean } | undefined>;
 
   /** Everything that is stored at a location, byte for byte. */
   original(location: string): Promise<Uint8Array>;

@@ -147,11 +147,12 @@ function changedOnly(message, after) {
 }
 
 /** A turn as the core takes it. */
-function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false }) {
+function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false, repeatsOnly = false }) {
   if (lastUsage != null && !(Number.isSafeInteger(lastUsage) && lastUsage >= 0)) {
     throw new TypeError("`lastUsage` must be the number of tokens that the provider counted");
   }
-  return spelled({ tools, last_usage: lastUsage, is_too_long: !!isTooLong, is_cold: !!isCold });
+  const flags = { is_too_long: !!isTooLong, is_cold: !!isCold, repeats_only: !!repeatsOnly };
+  return spelled({ tools, last_usage: lastUsage, ...flags });
 }
 
 class Reduction {
@@ -242,9 +243,10 @@ class Reduction {
     return isList ? JSON.parse(shown.new) : shown.new;
   }
 
-  async reduce(body, { format, isTooLong, isCold } = {}) {
+  /** With `repeatsOnly`, which adapters give, only what was decided before is done again, and nothing is stored. */
+  async reduce(body, { format, isTooLong, isCold, repeatsOnly } = {}) {
     const isText = typeof body === "string";
-    const turn = turnOf({ isTooLong, isCold });
+    const turn = turnOf({ isTooLong, isCold, repeatsOnly });
     const reduced = await ask(() => this.#core.reduce(format, isText ? body : spelled(body), turn));
     this.#tell(reduced.report);
     if (reduced.new == null) return body;
@@ -283,7 +285,7 @@ class Reduction {
   /** The reader's answer to a call with `id`, `name` and `args`; undefined for any other call. Adapters use it. */
   async answer(call) {
     const answered = await ask(() => this.#core.answer("openai-chat", spelled({ ...call, id: call.id ?? "" })));
-    return answered ? this.#message(answered).content : undefined;
+    return answered ? { content: this.#message(answered).content, isError: answered.isError } : undefined;
   }
 
   async original(location) {

@@ -1,23 +1,30 @@
 // Middleware for LangChain's agents.
 "use strict";
 
+const { convertToOpenAITool } = require("@langchain/core/utils/function_calling");
 const { createMiddleware, tool, ToolMessage, AIMessage, SystemMessage } = require("langchain");
 const chat = require("./chat.js");
 
 /** Shortens what tools return, clears old results in the agent's state before a model call, and adds the reader to the tools. */
 function offcutMiddleware(reduction) {
+  // What is sent beside the messages. The agent tells it after the pass, so the next one counts it.
+  let beside = [];
   return createMiddleware({
     name: "Offcut",
     tools: reduction.readerName ? [reader(reduction)] : [],
     beforeModel: async (state) => {
-      const messages = await cleared(reduction, state.messages);
+      const messages = await cleared(reduction, state.messages, beside);
       return messages.length > 0 ? { messages } : undefined;
     },
+    wrapModelCall: (request, handler) => {
+      const { tools = [], systemMessage } = request;
+      beside = [...tools.map((one) => convertToOpenAITool(one)), ...(systemMessage?.text ? [systemMessage.text] : [])];
+      return handler(request);
+    },
     wrapToolCall: async (request, handler) => {
-      const { name, id } = request.toolCall;
       // A tool of the agent may have taken the reader's name.
       const page = await reduction.answer(request.toolCall);
-      if (page !== undefined) return new ToolMessage({ content: page, name, tool_call_id: id ?? "" });
+      if (page) return answering(request.toolCall, page.content, page.isError);
       let message;
       try {
         message = await handler(request);
@@ -25,13 +32,16 @@ function offcutMiddleware(reduction) {
         // Beside a middleware, LangChain leaves it to that what a tool throws; interrupts and an end from outside are no errors of it.
         if (error?.is_bubble_up || error?.name === "AbortError") throw error;
         const content = `Error: ${error?.message ?? error}\n Please fix your mistakes.`;
-        message = new ToolMessage({ content, name, tool_call_id: id ?? "", status: "error" });
+        message = answering(request.toolCall, content, true);
       }
       // Nobody but the user sees the result of such a tool.
       return request.tool?.returnDirect ? message : shown(reduction, request.toolCall, message);
     },
   });
 }
+
+const answering = ({ id, name }, content, isError) =>
+  new ToolMessage({ content, name, tool_call_id: id ?? "", status: isError ? "error" : "success" });
 
 /** What a tool returned, shortened: its message, or those of a `Command`. */
 async function shown(reduction, call, returned) {
@@ -50,13 +60,18 @@ async function shown(reduction, call, returned) {
 /** The reader as a tool. */
 function reader(reduction) {
   const { name, description, input_schema } = reduction.tool("anthropic");
-  return tool(async (args) => (await reduction.page(args)).text, { name, description, schema: input_schema });
+  const read = async (args, { toolCall }) => {
+    const { text, isError } = await reduction.page(args);
+    // Only the message of a call can be marked.
+    return isError && toolCall ? answering({ ...toolCall, name }, text, true) : text;
+  };
+  return tool(read, { name, description, schema: input_schema });
 }
 
 /** The messages that a pass has changed. A message with the same id takes the place of the one before. */
-async function cleared(reduction, messages) {
+async function cleared(reduction, messages, beside) {
   const pass = async (all) => {
-    await reduction.clear(all, { format: "openai-chat" });
+    await reduction.clear(all, { format: "openai-chat", tools: beside });
     return all;
   };
   const all = await chat.changes(messages.map(plainMessage), pass);
@@ -84,11 +99,13 @@ const argumentsOf = { tool_use: "input", tool_call: "args", function_call: "argu
 /** What is beside a message, and the blocks without thoughts: they sign nothing. */
 const unsigned = new Set(["refusal", "function_call", "tool_calls", "__openai_function_call_ids__"]);
 const unthought = new Set(["text", "output_text", "refusal", "message", ...Object.keys(argumentsOf)]);
+/** What OpenAI has beside a call: other things may sign it. */
+const extras = new Set(["item_id", "status", "namespace", "async"]);
 
 /** True for a message whose calls a provider may have signed: with thoughts, or what it keeps of them. */
 function mayBeSigned({ content, additional_kwargs: others, response_metadata: { output } }) {
   const isKept = ([name, value]) => value != null && !unsigned.has(name);
-  const isOther = (block) => !unthought.has(block?.type) || "extras" in block;
+  const isOther = (block) => !unthought.has(block?.type) || Object.keys(block.extras ?? {}).some((name) => !extras.has(name));
   return Object.entries(others ?? {}).some(isKept) || [content, output].some((all) => Array.isArray(all) && all.some(isOther));
 }
 

@@ -1,4 +1,4 @@
-import type { ProcessLLMRequestArgs, ProcessLLMRequestResult } from "@mastra/core/processors";
+import type { ProcessInputStepArgs, ProcessLLMRequestArgs, ProcessLLMRequestResult } from "@mastra/core/processors";
 import type { Tool } from "@mastra/core/tools";
 import type { Reduction } from "./index.js";
 
@@ -8,6 +8,7 @@ import type { Reduction } from "./index.js";
  */
 export function offcutProcessor(reduction: Reduction): {
   readonly id: "offcut";
+  processInputStep(args: ProcessInputStepArgs): void;
   processLLMRequest(args: ProcessLLMRequestArgs): Promise<ProcessLLMRequestResult>;
 };
 

@@ -9,9 +9,23 @@ const { reduced } = require("./prompt.js");
 function offcutProcessor(reduction) {
   return {
     id: "offcut",
-    processLLMRequest: async ({ prompt, requestContext }) => ({ prompt: await reduced(ofThread(reduction, requestContext), prompt) }),
+    // Only this moment, which comes first, knows the tools. The state is of one run.
+    processInputStep: ({ tools, activeTools, state }) => {
+      const isActive = ([name]) => activeTools?.includes(name) ?? true;
+      state.tools = Object.entries(tools ?? {}).filter(isActive).map(definition);
+    },
+    processLLMRequest: async ({ prompt, requestContext, state }) => ({
+      prompt: await reduced(ofThread(reduction, requestContext), prompt, state.tools),
+    }),
   };
 }
+
+/** A tool as it is sent, to be counted. */
+const definition = ([name, { description, parameters, inputSchema = parameters }]) => ({
+  name,
+  description,
+  parameters: inputSchema?.jsonSchema,
+});
 
 /** The reader, to be spread into `tools`. */
 function reader(reduction) {

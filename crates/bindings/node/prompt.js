@@ -4,8 +4,8 @@
 const chat = require("./chat.js");
 const { spelled } = require("./json.js");
 
-/** The prompt with its results shortened and cleared, beside the parts of the one before. */
-async function reduced(reduction, prompt) {
+/** The prompt with its results shortened and cleared, beside the parts of the one before. The `tools` are counted. */
+async function reduced(reduction, prompt, tools) {
   const [plain, places] = [[], []];
   prompt.forEach((message, nth) => {
     if (message.role !== "tool") {
@@ -19,7 +19,8 @@ async function reduced(reduction, prompt) {
     });
   });
   const after = [...prompt];
-  for (const [index, message, before] of await chat.changes(plain, (all) => reduction.reduce(all, { format: "openai-chat" }))) {
+  const pass = async (messages) => (await reduction.reduce({ messages, tools }, { format: "openai-chat" })).messages;
+  for (const [index, message, before] of await chat.changes(plain, pass)) {
     const [nth, at] = places[index];
     const content = [...after[nth].content];
     if (after[nth].role === "user") {

@@ -231,7 +231,10 @@ mod tests {
         assert_eq!(found, names.map(|name| Source::File(below.join(name))));
         // One that is named is meant.
         let named = below.join("agent-a7.jsonl");
-        assert_eq!(sources(&[named.clone()]).unwrap(), [Source::File(named)]);
+        assert_eq!(
+            sources(std::slice::from_ref(&named)).unwrap(),
+            [Source::File(named.clone())]
+        );
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub struct Changed {
     pub values: Vec<String>,
 }
 
+/// The bytes of a file; `None` without a file.
+type FileBytes = Option<Vec<u8>>;
+
 /// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -191,12 +194,12 @@ impl Installation {
         })
     }
 
-    /// The bytes of `file` without Offcut, and the values that are taken out, in words.
+    /// The bytes of `file` without Offcut; and the values that are taken out, in words.
     fn taken_out(
         &self,
         file: &AgentFile,
         stored: Option<&StoredRecord>,
-    ) -> Result<(Outcome, Option<Vec<u8>>, Vec<String>), Failure> {
+    ) -> Result<(Outcome, FileBytes, Vec<String>), Failure> {
         let restored = |bytes| Ok((Outcome::Restored, bytes, Vec::new()));
         match (stored, content::of(self)?) {
             (Some(stored), _) if stored.undoes(file) => restored(stored.original()?),

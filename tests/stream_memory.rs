@@ -182,6 +182,8 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         .unwrap()
         .block_on(async {
             let limit = LIMIT;
+            // Compiling the patterns of previews takes memory once in a process.
+            _ = Preview::HeadTail.show(&"a line of it\n".repeat(1_000), PREVIEW);
             let lines = |mib: usize| made(0..(mib << 20) / CHUNK, |_| bytes(LINE, CHUNK));
             costs_little("lines", limit, "a", (1, 16 << 20), || lines(16)).await;
             costs_little("an id that is no name", limit, "../a", (1, 4 << 20), || {

@@ -33,11 +33,7 @@ impl Anthropic {
     }
 
     /// The block that answers `call` with `content`.
-    pub(super) fn block(call: &ToolCall, mut content: Vec<Part>, is_error: bool) -> Value {
-        // The provider refuses a block of nothing.
-        if content.len() > 1 {
-            content.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
-        }
+    pub(super) fn block(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
         let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content)});
         if is_error {
             block["is_error"] = Value::Bool(true);

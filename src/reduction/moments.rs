@@ -103,6 +103,6 @@ impl ToolReduction {
             }
         };
         let is_error = shown.is_error || shown.interrupted.is_some();
-        Ok(format.tool_message(call, shown.into(), is_error))
+        Ok(format.tool_message(call, shown.into_message_parts(), is_error))
     }
 }

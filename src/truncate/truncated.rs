@@ -46,6 +46,16 @@ impl Truncated {
     pub fn text(&self) -> String {
         texts_of(&self.parts)
     }
+
+    /// The parts to show, as [`Vec::from`] gives them, but without blank texts beside other parts: providers refuse those.
+    #[must_use]
+    pub fn into_message_parts(self) -> Vec<Part> {
+        let mut parts = Vec::from(self);
+        if parts.len() > 1 {
+            parts.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
+        }
+        parts
+    }
 }
 
 /// The parts to show. An error that ended the stream early becomes the last part, as text.

@@ -662,7 +662,7 @@ impl ReadCall {
     fn answered(&self, shown: Truncated) -> AnswerJson {
         let is_error = shown.is_error || shown.interrupted.is_some();
         let report = text(&shown.report);
-        let parts = Vec::from(shown).into_iter();
+        let parts = shown.into_message_parts().into_iter();
         let parts = parts.map(|part| medium(part, self.format)).collect();
         let mut message = self.format.tool_message(&self.call, parts, is_error);
         if self.is_custom && self.format == WireFormat::Responses {

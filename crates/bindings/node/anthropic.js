@@ -8,6 +8,7 @@ function offcutMiddleware(reduction) {
   return async (request, next, { options }) => {
     // There are requests of other kinds, such as those for tokens.
     if (typeof request.body !== "string" || !Array.isArray(options?.body?.messages)) return next(request);
+    // What is counted may never be sent, so a count decides nothing.
     const repeatsOnly = options.path.split("?")[0].endsWith("/count_tokens");
     return next({ ...request, body: await reduction.reduce(request.body, { format: "anthropic", repeatsOnly }) });
   };

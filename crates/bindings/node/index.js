@@ -151,8 +151,7 @@ function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false, repe
   if (lastUsage != null && !(Number.isSafeInteger(lastUsage) && lastUsage >= 0)) {
     throw new TypeError("`lastUsage` must be the number of tokens that the provider counted");
   }
-  const flags = { is_too_long: !!isTooLong, is_cold: !!isCold, repeats_only: !!repeatsOnly };
-  return spelled({ tools, last_usage: lastUsage, ...flags });
+  return spelled({ tools, last_usage: lastUsage, is_too_long: !!isTooLong, is_cold: !!isCold, repeats_only: !!repeatsOnly });
 }
 
 class Reduction {
@@ -243,7 +242,7 @@ class Reduction {
     return isList ? JSON.parse(shown.new) : shown.new;
   }
 
-  /** With `repeatsOnly`, which adapters give, only what was decided before is done again, and nothing is stored. */
+  /** With `repeatsOnly`, of adapters, what was decided before is done again, and nothing else. */
   async reduce(body, { format, isTooLong, isCold, repeatsOnly } = {}) {
     const isText = typeof body === "string";
     const turn = turnOf({ isTooLong, isCold, repeatsOnly });

@@ -63,7 +63,7 @@ function reader(reduction) {
   const read = async (args, { toolCall }) => {
     const { text, isError } = await reduction.page(args);
     // Only the message of a call can be marked.
-    return isError && toolCall ? answering({ ...toolCall, name }, text, true) : text;
+    return isError && toolCall ? answering(toolCall, text, true) : text;
   };
   return tool(read, { name, description, schema: input_schema });
 }

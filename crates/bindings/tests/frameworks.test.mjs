@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { Reduction } from "offcut";
@@ -133,6 +133,26 @@ for (const outputVersion of ["v0", "v1"]) {
   });
 }
 
+test("LangChain, calls are signed beside thoughts alone", { skip: !has("langchain") }, async () => {
+  const { AIMessage, HumanMessage, ToolMessage } = await import("langchain");
+  const { offcutMiddleware } = await import("offcut/langchain");
+  const sent = async (extras) => {
+    const messages = [new HumanMessage({ id: "u", content: "go" })];
+    for (let nth = 0; nth < 4; nth += 1) {
+      const call = { type: "tool_call", id: `c${nth}`, name: "write", args: { path: "p", body: LOG } };
+      messages.push(new AIMessage({ content: [{ ...call, extras }], tool_calls: [call] }));
+      messages.push(new ToolMessage({ tool_call_id: call.id, content: "done" }));
+    }
+    const reduction = Reduction.inDir(folder(), { ...early, clear_tool_inputs_above: 800 });
+    const update = await offcutMiddleware(reduction).beforeModel({ messages });
+    return (update?.messages ?? messages.slice(1))[0].content[0].args.body;
+  };
+  for (const extras of [undefined, null, {}, { item_id: "fc_c", status: "completed", namespace: "n", async: true }]) {
+    assert.match(await sent(extras), /^\[offcut\/1 cleared/);
+  }
+  assert.equal(await sent({ item_id: "fc_c", signature: "s" }), LOG);
+});
+
 const LONG = "a line of a file\n".repeat(900);
 const ofUsers = { max_tokens_for_clear: 2000, clear_at_least_tokens: 0, clear_user_texts_above: 2000 };
 
@@ -163,7 +183,8 @@ test("LangChain, a long text of a user and an image", { skip: !has("langchain") 
   assert.match(text(changed.find(({ id }) => id === "u")), /^\[offcut\/1 cleared/);
   const hint = text(changed.find((message) => message.tool_call_id === "c0"));
   const path = JSON.parse(hint.match(/"[^"]+\.png"/)[0]);
-  assert.equal((await reduction.answer({ id: "r", name: "read_file", args: { path } }))[0].image_url.url, "data:image/png;base64,aGk=");
+  const { content } = await reduction.answer({ id: "r", name: "read_file", args: { path } });
+  assert.equal(content[0].image_url.url, "data:image/png;base64,aGk=");
 });
 
 for (const rounds of [1, 6]) {
@@ -203,6 +224,19 @@ test("LangChain, a tool that returns a command", { skip: !has("langchain") }, as
     assert.match(state.messages.at(-1).text, /the leak is in pool.rs/);
   });
   check(bodies, 1);
+});
+
+test("LangChain, the reader marks its errors", { skip: !has("langchain") }, async () => {
+  const { offcutMiddleware, reader } = await import("offcut/langchain");
+  const reduction = Reduction.inDir(folder());
+  const [, path] = (await reduction.truncate(LOG, { tool: "logs" })).split('"');
+  const read = reader(reduction);
+  for (const [args, status] of [[{ path }, "success"], [{ path, limit: 0 }, "error"], [{ path: "nowhere" }, "error"]]) {
+    const toolCall = { id: "c2", name: "read_file", args, type: "tool_call" };
+    const message = await offcutMiddleware(reduction).wrapToolCall({ toolCall }, () => read.invoke(toolCall));
+    assert.deepEqual([message.status, message.tool_call_id, message.name], [status, "c2", "read_file"]);
+  }
+  assert.match(await read.invoke({ path: "nowhere" }), /copy it exactly from a hint/);
 });
 
 test("LangChain, a tool that throws", { skip: !has("langchain") }, async () => {
@@ -257,6 +291,96 @@ for (const way of ["generate", "stream"]) {
     });
   }
 }
+
+// Of some 4 000 tokens: as the description of a tool, and as instructions, which Anthropic's SDK has in a message here.
+const WORDS = "Mind every word. ".repeat(1000);
+
+/** A prompt in each framework, with both texts, and the module that it needs. */
+const asks = {
+  "AI SDK": ["ai", async (url, reduction) => {
+    const { generateText, jsonSchema, stepCountIs, tool, wrapLanguageModel } = await import("ai");
+    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+    const { offcutMiddleware, reader } = await import("offcut/ai-sdk");
+    const provided = createOpenAICompatible({ name: "p", baseURL: `${url}/v1`, apiKey: "k" })("m");
+    const model = wrapLanguageModel({ model: provided, middleware: offcutMiddleware(reduction) });
+    const noted = tool({ description: WORDS, inputSchema: jsonSchema(schema), execute: () => "short" });
+    await generateText({ model, system: WORDS, prompt: "go", tools: { noted, ...reader(reduction) }, stopWhen: stepCountIs(9) });
+  }],
+  LangChain: ["langchain", async (url, reduction) => {
+    const { createAgent, tool } = await import("langchain");
+    const { ChatOpenAI } = await import("@langchain/openai");
+    const { offcutMiddleware } = await import("offcut/langchain");
+    const model = new ChatOpenAI({ model: "m", apiKey: "k", configuration: { baseURL: `${url}/v1` } });
+    const noted = tool(() => "short", { name: "noted", description: WORDS, schema });
+    const agent = createAgent({ model, tools: [noted], systemPrompt: WORDS, middleware: [offcutMiddleware(reduction)] });
+    await agent.invoke({ messages: [{ role: "user", content: "go" }] });
+  }],
+  Mastra: ["@mastra/core/agent", async (url, reduction) => {
+    const { Agent } = await import("@mastra/core/agent");
+    const { createTool } = await import("@mastra/core/tools");
+    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+    const { offcutProcessor, reader } = await import("offcut/mastra");
+    const model = createOpenAICompatible({ name: "p", baseURL: `${url}/v1`, apiKey: "k" })("m");
+    const noted = createTool({ id: "noted", description: WORDS, inputSchema: schema, execute: async () => "short" });
+    const idle = createTool({ id: "idle", description: WORDS, inputSchema: schema, execute: async () => "short" });
+    const ours = { tools: { noted, idle, ...reader(reduction) }, inputProcessors: [offcutProcessor(reduction)] };
+    const agent = new Agent({ id: "a", name: "a", instructions: WORDS, model, ...ours });
+    await agent.generate("go", { maxSteps: 9, activeTools: ["noted", "read_file"] });
+  }],
+  "Anthropic's SDK": ["@anthropic-ai/sdk", async (baseURL, reduction) => {
+    const { default: Anthropic } = await import("@anthropic-ai/sdk");
+    const { betaTool } = await import("@anthropic-ai/sdk/helpers/beta/json-schema");
+    const { offcutMiddleware, reader } = await import("offcut/anthropic");
+    const client = new Anthropic({ baseURL, apiKey: "k", middleware: [offcutMiddleware(reduction)] });
+    const noted = betaTool({ name: "noted", description: WORDS, inputSchema: schema, run: () => "short" });
+    const messages = [{ role: "user", content: WORDS }];
+    const options = { model: "m", max_tokens: 99, messages, tools: [noted, reader(reduction)] };
+    await client.beta.messages.toolRunner(options).runUntilDone();
+  }],
+};
+
+for (const [name, [module, ask]] of Object.entries(asks)) {
+  test(`${name}, tools and instructions are counted`, { skip: !has(module) }, async () => {
+    const counted = [];
+    const onReport = ({ phase, tokens }) => phase === "clear" && counted.push(tokens.counted);
+    const reduction = Reduction.inDir(folder(), { ...early, onReport });
+    await provider([[["call_a", "noted", { nth: 1 }]], "Done."], (url) => ask(url, reduction));
+    // Before the first request, LangChain's agent tells nothing of it.
+    if (name === "LangChain") assert.ok(counted.shift() < 100);
+    assert.ok(counted.length > 0 && counted.every((one) => one > 8000 && one < 10_000), String(counted));
+  });
+}
+
+test("Anthropic's SDK, counts decide nothing", { skip: !has("@anthropic-ai/sdk") }, async () => {
+  const { default: Anthropic } = await import("@anthropic-ai/sdk");
+  const { offcutMiddleware } = await import("offcut/anthropic");
+  const path = folder();
+  const call = { type: "tool_use", id: "call_1", name: "logs", input: {} };
+  const result = { type: "tool_result", tool_use_id: "call_1", content: LOG };
+  const messages = [{ role: "user", content: "go" }, { role: "assistant", content: [call] }, { role: "user", content: [result] }];
+  const body = { model: "m", messages };
+  const stored = [];
+  const bodies = await provider(Array(7).fill("Fine."), async (baseURL) => {
+    const middleware = [offcutMiddleware(Reduction.inDir(path).session("chat-42"))];
+    const client = new Anthropic({ baseURL, apiKey: "k", middleware });
+    const counts = [
+      () => client.messages.countTokens(body),
+      () => client.beta.messages.countTokens({ ...body, betas: ["b"] }),
+      () => client.post("/v1/messages/count_tokens?beta=true", { body }),
+    ];
+    for (const ask of [...counts, () => client.messages.create({ ...body, max_tokens: 9 }), ...counts]) {
+      await ask();
+      stored.push(readdirSync(dirname(path), { recursive: true }).length);
+    }
+  });
+  const [some] = stored.slice(3);
+  assert.ok(some > 0);
+  assert.deepEqual(stored, [0, 0, 0, some, some, some, some]);
+  const texts = bodies.map((one) => JSON.parse(one).messages[2].content[0].content);
+  const [shown] = texts.slice(3);
+  assert.match(shown, /^\[offcut\/1 truncated/);
+  assert.deepEqual(texts, [LOG, LOG, LOG, shown, shown, shown, shown]);
+});
 
 // Two prompts and a third that reads: parallel calls, an error, images, and a result that is long.
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";

@@ -170,6 +170,9 @@ impl fmt::Debug for Body {
     }
 }
 
+/// Maximum length in bytes of a media type that is shown.
+const MAX_MIME: usize = 64;
+
 /// A tool's result.
 ///
 /// ```
@@ -216,19 +219,24 @@ impl ToolOutput {
         }
     }
 
-    /// The same with bytes in place of the media of a type that `is_held` refuses, each after a text that names it: a
-    /// message that can't hold them could only spell them. Media in a stream stay.
+    /// The same with bytes in place of the media that a message does not [take](crate::format::LoopFormat::takes), each
+    /// after a text that names it: the message could only spell them. Media in a stream stay.
     #[must_use]
-    pub fn without_media(self, is_held: impl Fn(&str) -> bool) -> Self {
-        let is_media = |part: &Part| matches!(part, Part::Media { mime, .. } if !is_held(mime));
+    pub fn without_media(self, takes: impl Fn(&Part) -> bool) -> Self {
+        let is_media = |part: &Part| matches!(part, Part::Media { .. }) && !takes(part);
         let parts = match self.body {
             Body::Parts(parts) if parts.iter().any(is_media) => parts,
             body => return Self { body, ..self },
         };
         let mut chunks = Vec::with_capacity(parts.len() + 1);
         for part in parts {
+            let is_media = is_media(&part);
             match part {
-                Part::Media { mime, data } if !is_held(&mime) => {
+                Part::Media { mime, data } if is_media => {
+                    // A tool wrote it.
+                    let is_plain =
+                        mime.len() <= MAX_MIME && mime.bytes().all(|byte| byte.is_ascii_graphic());
+                    let mime = if is_plain { &mime } else { "media" };
                     let name = format!("[{mime}, {} B]", data.len());
                     chunks.extend([Chunk::Part(name.into()), Chunk::Bytes(data)]);
                 }

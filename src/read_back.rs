@@ -104,7 +104,7 @@ pub(crate) async fn decoded(stored: Stored) -> Result<Stored, BackendError> {
 pub(crate) struct HintContext<'s> {
     pub(crate) prose: &'s Prose,
     pub(crate) tool: &'s str,
-    /// The reader that hints name now, if any. Older hints may name none.
+    /// The reader that hints name now, if any. Older hints may name none, or another one.
     pub(crate) reader: Option<&'s str>,
     /// The preview that user code makes of a text, if it makes any.
     pub(crate) own: &'s (dyn Fn(&str) -> Option<String> + Sync),
@@ -137,10 +137,13 @@ pub(crate) fn has_known_sentence(shown: &Hint, content: &[u8], said: HintContext
         parts,
         ..Draft::new(shown.kind, shown.bytes, said.tool, String::new())
     };
-    [said.reader, None].into_iter().any(|reader| {
-        said.prose
-            .says(|prose| prose.of_hint(&draft, reader) == shown.prose)
-    })
+    // An earlier process may have had another reader, or none.
+    [said.reader, None, Prose::reader_in(&shown.prose)]
+        .into_iter()
+        .any(|reader| {
+            said.prose
+                .says(|prose| prose.of_hint(&draft, reader) == shown.prose)
+        })
 }
 
 /// Splits stored content into the number of joined texts, 0 if it is a single text, and the bytes

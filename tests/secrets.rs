@@ -265,6 +265,7 @@ fn o4_a_misspelt_url_is_not_taken_as_a_directory() {
     for (url, says) in [
         ("s3:/bucket?token=abc", "write two slashes"),
         ("s3//bucket?token=abc", "write a colon"),
+        ("data//store?token=abc", "leave them out"),
         ("s3:bucket", "write two slashes"),
         ("agents?token=abc", "leave them out"),
         ("file:/var/x", "is not a usable file URL"),

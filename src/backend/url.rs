@@ -90,9 +90,8 @@ impl StoreUrl {
             ));
         }
         let Some((scheme, rest)) = split_scheme(url) else {
-            let before = url.split_once("//").map(|(before, _)| before);
-            let is_scheme = |before: &str| before.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            return if before.is_some_and(|before| !before.is_empty() && is_scheme(before)) {
+            let before = url.split_once("//").map_or("", |(before, _)| before);
+            return if SCHEMES.contains(&before) {
                 Err(unusable(format!(
                     "`{self}` is neither a URL nor a path: write a colon after the scheme, as in `s3://bucket/prefix`, or \
                      begin with `./` for a directory of that name"
@@ -133,6 +132,11 @@ impl StoreUrl {
         }
     }
 }
+
+/// What stands before `//` where its colon was forgotten.
+const SCHEMES: [&str; 9] = [
+    "abfs", "az", "azure", "file", "gs", "http", "https", "memory", "s3",
+];
 
 /// A URL that this crate can open.
 enum Kind<'u> {

@@ -18,8 +18,17 @@ use crate::content::{Part, ToolCall};
 pub struct Anthropic;
 
 impl Anthropic {
+    /// Returns true if the provider takes a part beside others.
+    pub(super) fn takes_part(part: &Part) -> bool {
+        match part {
+            Part::Media { mime, .. } => Self::source(mime).is_some(),
+            Part::Text(text) => !text.trim().is_empty(),
+            _ => true,
+        }
+    }
+
     /// The media type of a source, as the provider spells it; `None` if it takes none of this type.
-    pub(super) fn source(mime: &str) -> Option<&'static str> {
+    fn source(mime: &str) -> Option<&'static str> {
         let mime = mime.split(';').next().unwrap_or_default().trim();
         let mime = match mime.to_ascii_lowercase().as_str() {
             PDF => PDF,

@@ -26,9 +26,9 @@ pub trait LoopFormat: Format {
     /// The message that answers `call` with `content`. Formats without an error mark write none.
     fn tool_message(&self, call: &ToolCall, content: Vec<Part>, is_error: bool) -> Self::Message;
 
-    /// Returns true if a result can hold media of this type. By default, any.
-    fn holds_media(&self, mime: &str) -> bool {
-        let _ = mime;
+    /// Returns true if a result can have this part beside others: media of this type, or a blank text. By default, any.
+    fn takes(&self, part: &Part) -> bool {
+        let _ = part;
         true
     }
 
@@ -104,8 +104,8 @@ impl LoopFormat for WireFormat {
         }
     }
 
-    fn holds_media(&self, mime: &str) -> bool {
-        !matches!(self, Self::Anthropic) || Anthropic::source(mime).is_some()
+    fn takes(&self, part: &Part) -> bool {
+        !matches!(self, Self::Anthropic) || Anthropic::takes_part(part)
     }
 
     fn join_results(&self, messages: &mut Vec<Value>) {
@@ -152,8 +152,8 @@ macro_rules! like_its_wire_format {
                 WireFormat::$format.tool_message(call, content, is_error)
             }
 
-            fn holds_media(&self, mime: &str) -> bool {
-                WireFormat::$format.holds_media(mime)
+            fn takes(&self, part: &Part) -> bool {
+                WireFormat::$format.takes(part)
             }
 
             fn join_results(&self, messages: &mut Vec<Value>) {

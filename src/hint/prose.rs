@@ -97,6 +97,20 @@ impl Prose {
         is_said(self) || Self::built_in().iter().any(is_said)
     }
 
+    /// The reader that the built-in words at the end of a hint's sentence name.
+    pub(crate) fn reader_in(prose: &str) -> Option<&str> {
+        let is_name = |name: &str| {
+            let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+            !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_of_name)
+        };
+        Language::ALL.into_iter().find_map(|language| {
+            let words = language.sentence(Sentence::Reader);
+            let (before, after) = words.split_once("{reader}")?;
+            let (_, name) = prose.strip_suffix(after)?.rsplit_once(before)?;
+            Some(name).filter(|name| is_name(name))
+        })
+    }
+
     /// Completes a hint with its location; `None` means that nothing is stored.
     pub(crate) fn complete(
         &self,

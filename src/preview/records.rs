@@ -65,7 +65,12 @@ pub(super) struct AroundRecords {
     pub(super) before: String,
     pub(super) after: String,
     pub(super) numbers: String,
+    /// The value of a field that a record lacks, as a query sees it.
+    pub(super) absent: &'static str,
 }
+
+/// A field is missing.
+pub(super) const NONE: &str = "none";
 
 struct Row<'j> {
     place: String,
@@ -180,7 +185,10 @@ impl<'j> Records<'j> {
             .collect();
         for (name, field) in self.names.iter().zip(&fields) {
             let name = cut(cell_of_text(name), MAX_CELL);
-            let line = format!("{name}: {}\n", field.says(self.rows.len()));
+            let line = format!(
+                "{name}: {}\n",
+                field.says(self.rows.len(), self.around.absent)
+            );
             if shown.len() + line.len() <= room {
                 shown.push_str(&line);
             }
@@ -351,8 +359,8 @@ impl Field<'_> {
         format!("{says}{CUT} {} different", self.counts.len())
     }
 
-    /// Its values, in `all` records.
-    fn says(&self, all: usize) -> String {
+    /// Its values, in `all` records, those that lack it as `absent`.
+    fn says(&self, all: usize, absent: &str) -> String {
         let mut says = if self.is_counted(all) {
             let mut counts: Vec<_> = self.counts.iter().collect();
             counts.sort_by_key(|(.., count)| Reverse(*count));
@@ -369,7 +377,7 @@ impl Field<'_> {
         } else {
             vec![self.examples()]
         };
-        for (count, what) in [(self.nulls, "null"), (self.missing, "none")] {
+        for (count, what) in [(self.nulls, "null"), (self.missing, absent)] {
             if count > 0 {
                 says.push(format!("{what} {count}"));
             }

@@ -2,7 +2,7 @@
 
 use crate::json::{JsonText, Node, View};
 use crate::preview::outcomes::without_header;
-use crate::preview::records::{AroundRecords, KEYED, NESTED, Records, cell_of_text, compact};
+use crate::preview::records::{AroundRecords, KEYED, NESTED, NONE, Records, cell_of_text, compact};
 use crate::preview::units::Unit;
 use crate::preview::{log, matches, outline};
 use crate::table;
@@ -57,6 +57,7 @@ fn show_json(text: &str, budget: usize) -> Option<String> {
         before: said(&text[..from]),
         after: String::new(),
         numbers: LINES.to_owned(),
+        absent: NONE,
     };
     Records::read(Vec::new(), rows, json.len(), around)?.show(budget)
 }
@@ -84,6 +85,7 @@ fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> O
             before: format!("{before}{}", compact(&json[..range.start])),
             after: compact(&json[range.end..]).into_owned(),
             numbers: format!("{path}{places}"),
+            absent: NONE,
         };
         Records::read(Vec::new(), items.chain(keyed), json.len(), around)
     });
@@ -112,6 +114,7 @@ fn show_table(text: &str, budget: usize) -> Option<String> {
         before: said(table.before),
         after: after.join(" "),
         numbers: LINES.to_owned(),
+        absent: r#""""#,
     };
     Records::read(names, Node::root(&document).items().zip(lines), 0, around)?.show(budget)
 }

@@ -82,8 +82,8 @@ impl ToolReduction {
 
     /// The moment of a tool call: returns the message that answers `call`. [Answers](Self::answer)
     /// calls of the reader itself; runs the tool for all others, and [truncates](Self::truncate) its
-    /// result. An `Err` of the tool is shown as a result marked as an error. Media that the format's results
-    /// [can't hold](LoopFormat::holds_media) are [bytes](ToolOutput::without_media).
+    /// result. An `Err` of the tool is shown as a result marked as an error. Media that the format
+    /// does not [take](LoopFormat::takes) are [bytes](ToolOutput::without_media).
     ///
     /// # Errors
     ///
@@ -97,12 +97,17 @@ impl ToolReduction {
         let shown = match self.answer(call).await? {
             Some(page) => page,
             None => {
-                let output = run().await.into();
-                let output = output.without_media(|mime| format.holds_media(mime));
+                let output: ToolOutput = run().await.into();
+                // What is never stored must not become bytes.
+                let output = match self.truncates(&call.name) && !call.is_for_program {
+                    true => output.without_media(|part| format.takes(part)),
+                    false => output,
+                };
                 self.truncate(call, output).await?
             }
         };
         let is_error = shown.is_error || shown.interrupted.is_some();
-        Ok(format.tool_message(call, shown.into_message_parts(), is_error))
+        let parts = shown.for_message(|part| format.takes(part));
+        Ok(format.tool_message(call, parts, is_error))
     }
 }

@@ -47,12 +47,15 @@ impl Truncated {
         texts_of(&self.parts)
     }
 
-    /// The parts to show, as [`Vec::from`] gives them, but without blank texts beside other parts: providers refuse those.
+    /// The parts to show, as [`Vec::from`] gives them, but without those that a message does not
+    /// [take](crate::format::LoopFormat::takes) beside the others.
     #[must_use]
-    pub fn into_message_parts(self) -> Vec<Part> {
+    pub fn for_message(self, takes: impl Fn(&Part) -> bool) -> Vec<Part> {
         let mut parts = Vec::from(self);
-        if parts.len() > 1 {
-            parts.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
+        let is_dropped = |part: &Part| matches!(part, Part::Text(_)) && !takes(part);
+        match parts.iter().all(is_dropped) {
+            true => parts.truncate(1),
+            false => parts.retain(|part| !is_dropped(part)),
         }
         parts
     }

@@ -388,6 +388,39 @@ async fn c5_a_truncated_result_becomes_a_hint_that_names_the_same_location() {
     assert_eq!(stored(&store).await.len(), 1, "no second copy");
 }
 
+/// Saved messages may come from a process with other settings.
+#[tokio::test]
+async fn c5_a_hint_that_names_another_reader_is_shortened() {
+    let names = [None, Some("read_file"), Some("read-stored.2")];
+    for (before, after) in names
+        .into_iter()
+        .flat_map(|one| names.map(|other| (one, other)))
+    {
+        let store = memory();
+        let named = |name: Option<&str>| {
+            let builder = eager(&store).max_length_for_trunc(2_000);
+            builder
+                .preview_length(800)
+                .stub_length(90)
+                .read_file_tool_name(name)
+        };
+        let earlier = named(before).build().unwrap();
+        let call = call("a", "grep");
+        let shown = earlier.truncate(&call, lines(1_000)).await.unwrap();
+        let shown = shown.parts[0].clone();
+        let mut messages = [round("a", "grep", shown), round("b", "f", "ok")].concat();
+        let report = clear(&named(after).build().unwrap(), &mut messages).await;
+        assert_eq!(
+            report.decisions[0].outcome,
+            Outcome::Shortened,
+            "{before:?} {after:?}"
+        );
+        let hint = Hint::parse(text(content(&messages[1]))).unwrap();
+        let says = after.map_or(String::new(), |name| format!(" Read it with {name}."));
+        assert_eq!(hint.prose, format!("Old result of grep.{says}"));
+    }
+}
+
 #[tokio::test]
 async fn c5_a_page_becomes_a_hint_that_names_its_original() {
     use offcut::agent::Tool;

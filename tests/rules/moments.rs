@@ -97,6 +97,14 @@ async fn media_that_a_format_can_not_hold_are_bytes() {
             continue;
         }
         assert_eq!(kinds, ["text"; 3], "{message}");
+        // Without a store for it, it stays as the format spells it.
+        let exempt = builder(&memory()).trunc_exclude_tools(["record"]);
+        let exempt = exempt.build().unwrap();
+        let whole = exempt.wrap_tool_call(wire, &call, run).await.unwrap();
+        let spelled = whole["content"][0]["content"][1]["text"].as_str().unwrap();
+        assert!(spelled.starts_with(&format!("data:{mime};base64,")));
+        let chat = reduction.wrap_tool_call(WireFormat::OpenAiChat, &call, run);
+        assert_eq!(chat.await.unwrap()["content"][2]["text"], " \n");
         assert_eq!(content[1]["text"], format!("[{mime}, {} B]", data.len()));
         assert!(message.to_string().len() < 2_500, "{message}");
         let shown = content[2]["text"].as_str().unwrap();

@@ -3,6 +3,7 @@
 use std::io;
 
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use crate::backend::{BackendError, ErrorKind, Location};
 
@@ -101,6 +102,11 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
     source
 }
 
+/// Threads that all directories together may block. A file system that hangs blocks them until it answers, whoever still
+/// waits, and the others of the runtime's threads are for other work.
+const MOST_THREADS: usize = 128;
+static THREADS: Semaphore = Semaphore::const_new(MOST_THREADS);
+
 /// Runs `work` on one of tokio's blocking threads.
 ///
 /// If the future is dropped, `work` still runs to its end or never starts. So it must own its data
@@ -112,6 +118,11 @@ pub(super) async fn blocking<T: Send + 'static>(
         let why = "a store in a directory needs a tokio runtime; call it within one";
         BackendError::new(ErrorKind::Other, why).with_source(source)
     })?;
+    let thread = THREADS.acquire().await;
+    let work = move || {
+        let _thread = thread;
+        work()
+    };
     let done = runtime.spawn_blocking(work).await;
     done.unwrap_or_else(|source| {
         let why = "the runtime shut down before the store answered";
@@ -121,7 +132,35 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, RwLock};
+    use std::time::Duration;
+
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn few_threads_are_blocked_at_a_time() {
+        let (hangs, begun) = (Arc::new(RwLock::new(())), Arc::new(AtomicUsize::new(0)));
+        let until = hangs.write().unwrap();
+        let tasks = (0..3 * MOST_THREADS).map(|_| {
+            let (hangs, begun) = (Arc::clone(&hangs), Arc::clone(&begun));
+            tokio::spawn(blocking(move || {
+                begun.fetch_add(1, Ordering::SeqCst);
+                drop(hangs.read());
+                Ok(())
+            }))
+        });
+        let tasks: Vec<_> = tasks.collect();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let most = begun.load(Ordering::SeqCst);
+        drop(until);
+        for task in tasks {
+            assert!(task.await.unwrap().is_ok());
+        }
+        // Other tests may have some of the threads.
+        assert!(most > 0 && most <= MOST_THREADS, "{most}");
+        assert_eq!(begun.load(Ordering::SeqCst), 3 * MOST_THREADS);
+    }
 
     #[test]
     fn errors_say_what_failed_where_and_what_to_do() {

@@ -12,16 +12,15 @@ use regex::{Regex, RegexBuilder};
 use super::bounds::step;
 use super::value::{Characters, Error, ValR, Value};
 
-/// Size limit of a compiled pattern, in bytes, and of a text that is searched by one, so that the
-/// time of one search is bounded.
-const MAX_PATTERN: usize = 64 << 10;
-const MAX_SEARCHED: usize = 1 << 20;
+/// Size limits of compiled patterns, in bytes, and of a text that is searched by one of each, so that the time of one
+/// search is bounded.
+const PATTERNS: [(usize, usize); 2] = [(64 << 10, 1 << 20), (1 << 20, 64 << 10)];
 /// The number of patterns that are kept compiled.
-const KEPT: usize = 64;
+const KEPT: usize = 32;
 
 /// Names of the standard library that are left out: those that end the program, write to its log, or
-/// read its environment and clock; those that divide by zero, which is an error here; and one that takes the place of
-/// ours.
+/// read its environment and clock; those that divide by zero, which is an error here; and a definition that would hide
+/// our function.
 const LEFT_OUT: &str = "debug debug_empty delpaths env halt halt_error infinite localtime nan now stderr \
                         stderr_empty strflocaltime";
 /// A definition in place of the standard library's, to which NaN is less than itself.
@@ -47,10 +46,11 @@ def del(f): delpaths([path(f)]);
 def join($by): reduce .[] as $x (null; if . == null then "" else . + $by end + ($x | if . == null then "" elif isboolean or isnumber then tostring else . end)) // "";
 def ltrimstr($x): if isstring and ($x | isstring) and startswith($x) then .[$x | length:] else . end;
 def rtrimstr($x): if isstring and ($x | isstring) and endswith($x) then .[:length - ($x | length)] else . end;
-def cells(spelled): if isarray then map(if isarray or isobject then error("no cell of a row can be an \(type)") elif isstring then spelled else . end) else error("a row is an array, not an \(type)") end;
+def _cells(spelled): if isarray then map(if isarray or isobject then error("a cell of a row can't be an \(type)") elif isstring then spelled else . end) else error("a row must be an array, and this is: \(type)") end;
+def _replaced($old; $new): split($old) | join($new);
 def @json: tojson;
-def @csv: cells("\"" + gsub("\""; "\"\"") + "\"") | join(",");
-def @tsv: cells(gsub("\\\\"; "\\\\") | gsub("\t"; "\\t") | gsub("\n"; "\\n") | gsub("\r"; "\\r")) | join("\t");
+def @csv: _cells("\"" + _replaced("\""; "\"\"") + "\"") | join(",");
+def @tsv: _cells(_replaced("\\"; "\\\\") | _replaced("\t"; "\\t") | _replaced("\n"; "\\n") | _replaced("\r"; "\\r")) | join("\t");
 "#;
 
 pub(super) fn definitions() -> impl Iterator<Item = Def<&'static str>> {
@@ -109,13 +109,15 @@ fn search<D: for<'a> DataT<V<'a> = Value>>(
 ) -> ValR {
     let (flags, pattern) = (cv.0.pop_var(), cv.0.pop_var());
     let text = cv.1.as_text()?;
-    if text.len() > MAX_SEARCHED {
-        return Err(Error::str(
-            "a text of over 1 MiB can't be searched in a query: pass `pattern` instead",
-        ));
-    }
     let flags = flags.as_text()?;
-    let regex = compiled(pattern.as_text()?, flags)?;
+    let compiled = compiled(pattern.as_text()?, flags)?;
+    let (regex, most) = &*compiled;
+    if text.len() > *most {
+        return Err(Error::str(format!(
+            "a text of over {} KiB can't be searched by this in a query: pass `pattern` instead",
+            most >> 10
+        )));
+    }
     let (is_global, skips_empty) = (flags.contains('g'), flags.contains('n'));
     let (mut found, mut last, mut characters) = (Vec::new(), 0, Characters::default());
     for captures in regex.captures_iter(text) {
@@ -153,8 +155,11 @@ fn search<D: for<'a> DataT<V<'a> = Value>>(
     Ok(found.into_iter().collect())
 }
 
-fn compiled(pattern: &str, flags: &str) -> Result<Rc<Regex>, Error> {
-    type Compiled = IndexMap<(String, String), Rc<Regex>>;
+/// A pattern, and the length in bytes of the longest text that it may search.
+type Pattern = (Regex, usize);
+
+fn compiled(pattern: &str, flags: &str) -> Result<Rc<Pattern>, Error> {
+    type Compiled = IndexMap<(String, String), Rc<Pattern>>;
     thread_local! {
         static COMPILED: RefCell<Compiled> = RefCell::default();
     }
@@ -163,19 +168,27 @@ fn compiled(pattern: &str, flags: &str) -> Result<Rc<Regex>, Error> {
         if let Some(regex) = known.get(&key) {
             return Ok(Rc::clone(regex));
         }
-        if let Some(flag) = flags.chars().find(|flag| !"gnixsl".contains(*flag)) {
+        if let Some(flag) = flags.chars().find(|flag| !"gnixslmp".contains(*flag)) {
             return Err(Error::str(format!(
-                "{flag} is no flag of a pattern: there are g, n, i, x, s and l"
+                "{flag} is no flag of a pattern: there are g, n, i, x, s, l, m and p"
             )));
         }
-        let regex = RegexBuilder::new(pattern)
-            .size_limit(MAX_PATTERN)
-            .case_insensitive(flags.contains('i'))
-            .ignore_whitespace(flags.contains('x'))
-            .dot_matches_new_line(flags.contains('s'))
-            .swap_greed(flags.contains('l'))
-            .build()
-            .map_err(Error::str)?;
+        let build = |size: usize| {
+            RegexBuilder::new(pattern)
+                .size_limit(size)
+                .case_insensitive(flags.contains('i'))
+                .ignore_whitespace(flags.contains('x'))
+                .multi_line(flags.contains(['m', 'p']))
+                .dot_matches_new_line(flags.contains(['s', 'p']))
+                .swap_greed(flags.contains('l'))
+                .build()
+        };
+        let [(small, long), (large, short)] = PATTERNS;
+        let regex = match build(small) {
+            Err(regex::Error::CompiledTooBig(_)) => build(large).map(|regex| (regex, short)),
+            regex => regex.map(|regex| (regex, long)),
+        };
+        let regex = regex.map_err(Error::str)?;
         if known.len() >= KEPT {
             known.clear();
         }

@@ -245,51 +245,75 @@ impl Value {
         }
     }
 
-    /// The value without what is at these paths. The last of them go first, so that the places of the others stay.
+    /// The value without what is at these paths, all of which are of the value as it is now.
     pub(super) fn without(mut self, paths: &Self) -> ValR {
-        let paths: BTreeSet<Self> =
-            jaq_core::ValT::values(paths.clone()).collect::<Result<_, _>>()?;
-        for path in paths.into_iter().rev() {
-            let path: Vec<Self> = jaq_core::ValT::values(path).collect::<Result<_, _>>()?;
-            self.remove(&path)?;
-        }
+        let paths = paths.items()?.iter().map(Self::items);
+        let paths: Vec<&[Self]> = paths.collect::<Result<_, _>>()?;
+        self.remove(&paths)?;
         Ok(self)
     }
 
-    fn remove(&mut self, path: &[Self]) -> Result<(), Error> {
-        step();
-        let Some((key, rest)) = path.split_first() else {
+    fn items(&self) -> Result<&[Self], Error> {
+        match self {
+            Self::Array(array) => Ok(&array.content),
+            _ => Err(Error::typ(self.clone(), "array")),
+        }
+    }
+
+    fn remove(&mut self, paths: &[&[Self]]) -> Result<(), Error> {
+        if paths.iter().any(|path| path.is_empty()) {
             *self = Self::Null;
+        }
+        if paths.is_empty() {
             return Ok(());
-        };
-        let inner = match (&mut *self, key) {
-            (Self::Null, _) => None,
-            (Self::Object(object), Self::Text(key)) => {
+        }
+        let wrong = |value: &Self, path: &[Self]| Error::index(value.clone(), path[0].clone());
+        match self {
+            Self::Null => Ok(()),
+            Self::Object(object) => {
+                let mut inner = BTreeMap::<&Text, Vec<&[Self]>>::new();
+                for path in paths {
+                    step();
+                    let Self::Text(key) = &path[0] else {
+                        return Err(wrong(self, path));
+                    };
+                    inner.entry(key).or_default().push(&path[1..]);
+                }
                 let fields = &mut Rc::make_mut(object).content;
-                if rest.is_empty() {
-                    fields.shift_remove(key);
+                for (key, rest) in &inner {
+                    if let Some(field) = fields.get_mut(*key) {
+                        field.remove(rest)?;
+                    }
                 }
-                fields.get_mut(key)
+                fields.retain(|key, _| {
+                    let rest = inner.get(key);
+                    !rest.is_some_and(|rest| rest.iter().any(|rest| rest.is_empty()))
+                });
+                Ok(())
             }
-            (Self::Array(array), Self::Object(_)) if rest.is_empty() => {
-                let range = Self::bounds(&key.as_range(), array.content.len())?;
-                Rc::make_mut(array).content.drain(range);
-                None
-            }
-            (Self::Array(array), place) if place.number().is_some() => {
-                let at = place.place(array.content.len());
+            Self::Array(array) => {
+                let length = array.content.len();
+                let mut gone = vec![false; length];
+                let mut inner = BTreeMap::<usize, Vec<&[Self]>>::new();
+                for path in paths {
+                    step();
+                    match place_in(length, path) {
+                        Ok((range, [])) => gone[range].fill(true),
+                        Ok((range, rest)) => inner.entry(range.start).or_default().push(rest),
+                        Err(at) => return Err(wrong(self, &path[at..])),
+                    }
+                }
                 let items = &mut Rc::make_mut(array).content;
-                let at = at.filter(|at| *at < items.len());
-                if let Some(at) = at.filter(|_| rest.is_empty()) {
-                    items.remove(at);
+                for (at, rest) in inner {
+                    if let Some(item) = items.get_mut(at) {
+                        item.remove(&rest)?;
+                    }
                 }
-                at.and_then(|at| items.get_mut(at))
+                let mut gone = gone.into_iter();
+                items.retain(|_| !gone.next().unwrap_or_default());
+                Ok(())
             }
-            (value, key) => return Err(Error::index(value.clone(), key.clone())),
-        };
-        match inner {
-            Some(inner) if !rest.is_empty() => inner.remove(rest),
-            _ => Ok(()),
+            _ => Err(wrong(self, paths[0])),
         }
     }
 
@@ -852,6 +876,27 @@ impl jaq_core::ValT for Value {
             other => other.to_json(),
         }
     }
+}
+
+/// The range of an array of `length` items that a path leads to, and what is left of the path; it is empty beyond the array.
+/// `Err` is the place in the path of what is no place in an array.
+fn place_in(length: usize, path: &[Value]) -> Result<(std::ops::Range<usize>, &[Value]), usize> {
+    let mut range = 0..length;
+    for (nth, key) in path.iter().enumerate() {
+        match key {
+            Value::Object(_) => {
+                let part = Value::bounds(&key.as_range(), range.len()).map_err(|_| nth)?;
+                range = range.start + part.start..range.start + part.end;
+            }
+            _ if key.number().is_some() => {
+                let at = key.place(range.len()).filter(|at| *at < range.len());
+                let range = at.map_or(length..length, |at| range.start + at..range.start + at + 1);
+                return Ok((range, &path[nth + 1..]));
+            }
+            _ => return Err(nth),
+        }
+    }
+    Ok((range, &[]))
 }
 
 /// A text that grows within the bounds of memory.

@@ -119,8 +119,24 @@ async fn r5_json_is_asked_in_jqs_language() {
             "[\"foo\"]\n[\"baz\"]\n[]\n",
         ),
         (
-            "[{\"a\": 1, \"b\": 2}, {\"a\": 3}] | del(.[].a, .[5].a, .[].c.d) | tojson",
-            "[{\"b\":2},{}]\n",
+            "[{\"a\": 1, \"b\": 2}, {\"a\": 3}] | del(.[].a, .[5].a, .[].c.d), del(.[0:1], .[1].a), del(.[1:][0].a) | tojson",
+            "[{\"b\":2},{}]\n[{}]\n[{\"a\":1,\"b\":2},{}]\n",
+        ),
+        (
+            "[1, 2, 3, 4] | del(.[2], .[-4]), del(.[-1], .[3]), del(.[0:2], .[1:3]), del(.[3], .[0:2]), del(.[]|select(. > 1)), del(empty) | tojson",
+            "[2,4]\n[1,2,3]\n[4]\n[3]\n[1]\n[1,2,3,4]\n",
+        ),
+        (
+            "{\"a\": 1, \"b\": {\"c\": 2}} | del(.a, .b.c, .b.x, .y.z), del(.) | tojson",
+            "{\"b\":{}}\nnull\n",
+        ),
+        (
+            "[range(200000)] | del(.[] | select(. % 2 == 0)) | length",
+            "100000\n",
+        ),
+        (
+            "\"on 2026-11-27T10:00:00Z k=v\" | [scan(\"(\\\\w+)=(\\\\w+)\")][0][1], test(\"\\\\d{4}-\\\\d{2}-\\\\d{2}T\\\\d{2}:\\\\d{2}\"), (\"a\\nB\" | test(\"^b.?$\"; \"mi\"))",
+            "v\ntrue\ntrue\n",
         ),
         (
             "[\"a\", 1, 2.5, true, null, false] | join(\" \")",
@@ -213,8 +229,8 @@ async fn r5_a_mistake_is_answered_with_its_cure() {
         ),
         ("\"x\" | test(\"(?=a)\")", "look-around"),
         ("break $x", "label"),
-        ("{\"a\": 1} | @csv", "a row is an array"),
-        ("[[1]] | @tsv", "no cell of a row"),
+        ("{\"a\": 1} | @csv", "a row must be an array"),
+        ("[[1]] | @tsv", "a cell of a row"),
         ("[[1]] | join(\"-\")", "cannot calculate"),
     ] {
         let said = of(FLIGHTS, query).await;

@@ -12,7 +12,6 @@ use offcut::ErrorChain;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::gateway::body::BoxError;
@@ -32,8 +31,6 @@ const PAUSE: Duration = Duration::from_secs(3);
 /// Number of looks in a probe, and the time between them: together more than a second, since some stores come and go.
 const LOOKS: usize = 4;
 const GAP: Duration = Duration::from_millis(400);
-/// Number of looks that may be under way at a time.
-const LOOKING: usize = 8;
 /// The key under which a look stores something, and removes it again.
 const LOOKED_AT: &str = "meta/is-it-there";
 /// A look removes what was stored before a time that is this far ahead, whatever the store's clock says.
@@ -57,8 +54,6 @@ pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + 
 pub(crate) struct Breaker {
     store: Arc<dyn Backend>,
     state: Arc<Mutex<Standing>>,
-    /// A permit for each of the [`LOOKING`] looks that may be under way.
-    looking: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
@@ -79,11 +74,8 @@ impl Standing {
 
 impl Breaker {
     pub(crate) fn new(store: Arc<dyn Backend>) -> Self {
-        Self {
-            store,
-            state: Arc::default(),
-            looking: Arc::new(Semaphore::new(LOOKING)),
-        }
+        let state = Arc::default();
+        Self { store, state }
     }
 
     /// Fails unless the store takes content, as far as is known, or by a look if the last answer is not fresh.
@@ -221,31 +213,18 @@ impl Breaker {
         let bytes = locked(&self.state)
             .refused
             .map_or(3, |bytes| bytes.clamp(3, MOST_LOOKED));
-        let store = Arc::clone(&self.store);
-        // A store that hangs may hold a thread for each call, even of those that nobody waits for any more.
-        let look = async {
-            let looking = Arc::clone(&self.looking).acquire_owned().await;
-            let look = tokio::spawn(async move {
-                let _looking = looking;
-                let put = store.put(&key, vec![b'.'; bytes].into()).await?;
-                let removed = store.remove(&key, store.now() + AHEAD).await;
-                Ok((put, removed))
-            });
-            let stopped = |error| BackendError::new(ErrorKind::Other, format!("{error}"));
-            look.await.map_err(stopped).flatten()
-        };
-        let (put, removed) = self.within(Some(bytes), bytes as u64, look).await?;
-        self.took(put);
-        if is_down(&removed) {
-            self.learn(&removed, None, FAILURE);
-            return removed;
-        }
-        Ok(())
+        let put = self.store.put(&key, vec![b'.'; bytes].into());
+        let put = self.within(Some(bytes), bytes as u64, put).await;
+        self.took(&put);
+        put?;
+        let remove = self.store.remove(&key, self.store.now() + AHEAD);
+        let removed = self.within(None, 0, remove).await;
+        if is_down(&removed) { removed } else { Ok(()) }
     }
 
     /// Notes that the store takes content if a put tells: what is there already needs no room.
-    fn took(&self, put: PutOutcome) {
-        if matches!(put, PutOutcome::Stored) {
+    fn took(&self, put: &Result<PutOutcome, BackendError>) {
+        if matches!(put, Ok(PutOutcome::Stored)) {
             locked(&self.state).refused = None;
         }
     }
@@ -277,9 +256,9 @@ impl Backend for Breaker {
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let bytes = content.len();
         let call = || self.store.put(key, content.clone());
-        let put = self.ask(Some(bytes), bytes as u64, call).await?;
-        self.took(put);
-        Ok(put)
+        let put = self.ask(Some(bytes), bytes as u64, call).await;
+        self.took(&put);
+        put
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -430,16 +409,6 @@ mod tests {
             assert_eq!(begun.elapsed().as_secs(), seconds);
             assert!(!is_available(&breaker));
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn few_looks_are_begun_at_a_store_that_hangs() {
-        let (store, breaker) = breaker();
-        store.fault_on_every_write(Fault::Hang);
-        assert!(put(&breaker, "x").await.is_err());
-        sleep(Duration::from_secs(600)).await;
-        assert!(!is_available(&breaker));
-        assert_eq!(store.writes(), 1 + LOOKING as u64);
     }
 
     #[tokio::test(start_paused = true)]

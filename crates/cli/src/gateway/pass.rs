@@ -258,6 +258,7 @@ impl Service {
         let look = self.work(&request, Pressure::Thresholds).await?;
         let mut counted = self.counted(upstream, &look);
         counted.note(look.outcome)?;
+        counted.goes_as(&look);
         let is_turn = exchange.purpose == Purpose::Turn;
         let (whose, sent) = (look.whose.clone(), look.text.clone());
         let [(_, before), (_, length)] = look.sizes();
@@ -493,7 +494,7 @@ impl Service {
             conversation: look.conversation.clone(),
             outcome: look.outcome,
             sizes: look.sizes(),
-            is_changed: look.sent.is_some(),
+            is_changed: false,
             whose: None,
             record: None,
             bill: BillSlot::default(),

@@ -27,7 +27,12 @@ impl<'a> Job<'a> {
     /// Returns `None` if the tool's results are never truncated, or a program gets this one.
     pub(super) fn new(session: &'a Session, call: &'a ToolCall) -> Option<Self> {
         let policy = session.policy(&call.name);
-        if call.is_for_program || !policy.truncates() {
+        Self::of(session, call, policy).filter(|_| policy.truncates())
+    }
+
+    /// Does the same by a policy that truncates.
+    pub(super) fn of(session: &'a Session, call: &'a ToolCall, policy: &'a Policy) -> Option<Self> {
+        if call.is_for_program {
             return None;
         }
         Some(Self {

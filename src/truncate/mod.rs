@@ -13,10 +13,13 @@ mod run;
 mod spill;
 mod truncated;
 
-use job::Job;
+use futures_util::{StreamExt, stream};
+use job::{Job, MAX_TAKEN_BACK};
 
-use crate::content::{ToolCall, ToolOutput};
+use crate::config::{Hooks, Policy, PreviewLength};
+use crate::content::{Body, ToolCall, ToolOutput, parts_of};
 use crate::error::OffloadError;
+use crate::preview::Preview;
 use crate::session::Session;
 
 pub use truncated::Truncated;
@@ -28,12 +31,44 @@ pub(crate) async fn truncate(
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
     let Some(job) = Job::new(session, call) else {
-        let is_error = output.is_error;
-        let (parts, interrupted) = output.into_parts().await;
-        return Ok(Truncated::new(parts, is_error, interrupted, None));
+        return show_whole(session, call, output).await;
     };
     match &job.policy.hooks.trunc_handler {
         Some(handler) => handled::truncate(job, &**handler, output).await,
         None => run::truncate_by_limit(job, output, None).await,
     }
+}
+
+/// Shows a result that is never truncated. Only bytes that no text can say are stored first.
+async fn show_whole(
+    session: &Session,
+    call: &ToolCall,
+    output: ToolOutput,
+) -> Result<Truncated, OffloadError> {
+    let ToolOutput { body, is_error } = output;
+    let (chunks, interrupted) = body.collect().await;
+    let (parts, is_lossy) = parts_of(chunks.iter().cloned());
+    let policy = session.policy(&call.name).clone();
+    let whole = Policy {
+        skip_truncation: false,
+        max_length_for_trunc: usize::MAX,
+        preview_length: PreviewLength::Bytes(MAX_TAKEN_BACK as usize),
+        preview_above: None,
+        preview: Preview::HeadTail,
+        hooks: Hooks {
+            trunc_handler: None,
+            preview: None,
+            ..policy.hooks
+        },
+        ..policy
+    };
+    let Some(job) = Job::of(session, call, &whole).filter(|_| is_lossy) else {
+        return Ok(Truncated::new(parts, is_error, interrupted, None));
+    };
+    let chunks = chunks.into_iter().map(Ok).chain(interrupted.map(Err));
+    let output = ToolOutput {
+        body: Body::Stream(stream::iter(chunks).boxed()),
+        is_error,
+    };
+    run::truncate_by_limit(job, output, None).await
 }

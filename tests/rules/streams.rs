@@ -251,6 +251,23 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
     }
 }
 
+#[tokio::test]
+async fn t14_bytes_of_an_exempt_tool_are_stored_and_shown_whole() {
+    let store = memory();
+    let reduction = small(&store).trunc_exclude_tools(["f"]).preview_above(9);
+    let reduction = reduction.build().unwrap();
+    let bytes = [lines(4_000).into_bytes(), b"caf\xe9".to_vec()].concat();
+    let shown = go(&reduction, &call("a", "f"), output(chunks(&bytes, 999))).await;
+    let hint = Hint::parse(text(&shown.parts)).unwrap();
+    assert!(hint.flags.not_utf8);
+    assert_eq!(hint.preview, lines(4_000) + "caf\u{fffd}");
+    assert_eq!(stored(&store).await, [("memory://t/trunc/a".into(), bytes)]);
+    let text_alone = output(chunks(lines(4_000).as_bytes(), 999));
+    let shown = go(&reduction, &call("b", "f"), text_alone).await;
+    assert_eq!(text(&shown.parts), lines(4_000));
+    assert_eq!(stored(&store).await.len(), 1);
+}
+
 /// Yields to other tasks before each chunk.
 fn in_turns(chunks: Vec<Chunk>) -> ToolOutput {
     ToolOutput::stream(stream::iter(chunks).then(|chunk| async {

@@ -2,6 +2,7 @@
 "use strict";
 
 const { fileURLToPath } = require("node:url");
+const { isDeepStrictEqual } = require("node:util");
 const { spelled } = require("./json.js");
 
 const platform = `offcut-${process.platform}-${process.arch}`;
@@ -57,17 +58,23 @@ function now(answer) {
 /** The name of a value's kind, such as `Map`. */
 const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
 
-/** Refuses an option, or a field of a state, of which JSON has no words. One that is undefined is absent. */
+/** Refuses an option, or a field of a state, which JSON can't say as it is. One that is undefined is absent. */
 function check(value, what, name = "", around = []) {
   if (typeof value === "function" && what === "option") {
     const cure = "handlers, previews and counters are for Rust, and here only `onReport` is one";
     throw new TypeError(`the option \`${name}\` is a function: ${cure}`);
   }
   if (value === undefined || typeof value?.toJSON === "function") return;
+  if (typeof value === "string" && /\p{Surrogate}/u.test(value)) {
+    throw new TypeError("a text has half of a surrogate pair: replace it");
+  }
   if (around.includes(value)) throw new TypeError(`the ${what} \`${name}\` can't be circular: give what JSON can say`);
   if (Array.isArray(value)) return value.forEach((one) => check(one, what, name, [...around, value]));
   if (kindOf(value) === "Object") {
-    for (const [key, one] of Object.entries(value)) check(one, what, name ? `${name}.${key}` : key, [...around, value]);
+    for (const [key, one] of Object.entries(value)) {
+      check(key, what);
+      check(one, what, name ? `${name}.${key}` : key, [...around, value]);
+    }
   } else if (value !== null && !["string", "boolean"].includes(typeof value) && !Number.isFinite(value)) {
     const kind = Number.isNaN(value) ? "NaN" : kindOf(value);
     throw new TypeError(`the ${what} \`${name}\` can't be ${kind}: give what JSON can say`);
@@ -140,10 +147,40 @@ function given(result) {
   return [asText(result), false];
 }
 
-/** The message with those fields of the one after it that say something else: its own may hold what JSON can't say. */
-function changedOnly(message, after) {
-  const isNew = ([name, value]) => spelled(message[name]) !== spelled(value);
-  return { ...message, ...Object.fromEntries(Object.entries(after).filter(isNew)) };
+/** The caller's own value with what has changed in its JSON: the rest may hold what JSON can't say. */
+function kept(own, before, after) {
+  if (isDeepStrictEqual(before, after)) return own;
+  const areLists = Array.isArray(own) && Array.isArray(after) && own.length === after.length;
+  if (areLists) return own.map((one, nth) => kept(one, before[nth], after[nth]));
+  if (kindOf(own) !== "Object" || kindOf(after) !== "Object" || typeof own.toJSON === "function") return after;
+  const staying = Object.entries(own).filter(([name]) => name in after || !(name in before));
+  const isNew = ([name, one]) => !isDeepStrictEqual(before[name], one);
+  const changed = Object.entries(after).filter(isNew).map(([name, one]) => [name, kept(own[name], before[name], one)]);
+  return Object.fromEntries([...staying, ...changed]);
+}
+
+/** The messages after a pass; each is the caller's own where it has not changed. */
+function placed(own, before, passed) {
+  // A join changes their number. It is of those after the model's last one; the others are at their place.
+  const isModels = (one) => one?.role === "assistant" || one?.role === "model";
+  const start = passed.length === own.length ? own.length : before.findLastIndex(isModels) + 1;
+  let at = start;
+  return passed.map((one, nth) => {
+    if (typeof one === "number") return own[one];
+    const message = JSON.parse(one);
+    if (nth < start) return kept(own[nth], before[nth], message);
+    const same = before.findIndex((other, from) => from >= at && isDeepStrictEqual(other, message));
+    if (same < 0) return message;
+    at = same + 1;
+    return own[same];
+  });
+}
+
+/** Refuses an array that can't be changed in place. */
+function checkOpen(messages, isClosed) {
+  if (!Array.isArray(messages) || isClosed(messages)) {
+    throw new TypeError("`messages` must be an array that is not frozen or sealed, since it is changed in place: pass a copy");
+  }
 }
 
 /** A turn as the core takes it. */
@@ -194,22 +231,16 @@ class Reduction {
   }
 
   async #clear(messages, { format, ...turn }, joins) {
-    if (!Array.isArray(messages) || Object.isSealed(messages)) {
-      throw new TypeError("`messages` must be an array that is not frozen or sealed, since it is changed in place: pass a copy");
-    }
+    checkOpen(messages, Object.isFrozen);
     const before = [...messages];
     const text = spelled(before);
     const passed = await ask(() => this.#core.clear(format, text, turnOf(turn), joins));
     if (passed.messages && spelled(messages.slice(0, before.length)) !== text) {
       process.emitWarning("offcut: the messages were changed during the pass, so they stay as they are");
     } else if (passed.messages) {
-      // Only a join changes their number. It is of the newest ones: before one that has not changed, all are at their place.
-      const isJoined = passed.messages.length !== before.length;
-      const end = isJoined ? passed.messages.findLastIndex((one) => typeof one === "number") : before.length;
-      const changed = (message, nth) => (nth < end ? changedOnly(before[nth], message) : message);
-      const after = passed.messages.map((one, nth) => (typeof one === "number" ? before[one] : changed(JSON.parse(one), nth)));
+      if (passed.messages.length !== before.length) checkOpen(messages, Object.isSealed);
       // Others may have been pushed in the meantime.
-      messages.splice(0, before.length, ...after);
+      messages.splice(0, before.length, ...placed(before, JSON.parse(text), passed.messages));
     }
     return this.#tell(passed.report);
   }
@@ -246,10 +277,14 @@ class Reduction {
   async reduce(body, { format, isTooLong, isCold, repeatsOnly } = {}) {
     const isText = typeof body === "string";
     const turn = turnOf({ isTooLong, isCold, repeatsOnly });
-    const reduced = await ask(() => this.#core.reduce(format, isText ? body : spelled(body), turn));
+    const text = isText ? body : spelled(body);
+    const reduced = await ask(() => this.#core.reduce(format, text, turn));
     this.#tell(reduced.report);
     if (reduced.new == null) return body;
-    return isText ? reduced.new : JSON.parse(reduced.new);
+    if (isText) return reduced.new;
+    const after = JSON.parse(reduced.new);
+    // It may have been changed in the meantime.
+    return spelled(body) === text ? kept(body, JSON.parse(text), after) : after;
   }
 
   async condense(state, model, { promptTemplate, inputKeys = [], outputKey = "reduced_output", namesOriginals = true } = {}) {

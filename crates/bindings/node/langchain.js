@@ -2,23 +2,27 @@
 "use strict";
 
 const { convertToOpenAITool } = require("@langchain/core/utils/function_calling");
+const { coerceMessageLikeToMessage } = require("@langchain/core/messages");
 const { createMiddleware, tool, ToolMessage, AIMessage, SystemMessage } = require("langchain");
 const chat = require("./chat.js");
 
 /** Shortens what tools return, clears old results in the agent's state before a model call, and adds the reader to the tools. */
 function offcutMiddleware(reduction) {
-  // What is sent beside the messages. The agent tells it after the pass, so the next one counts it.
-  let beside = [];
+  // What was last sent beside messages, and in which conversation: agents, threads and sub-agents may share a middleware.
+  // The agent tells it after the pass, so the next one counts it.
+  let last = {};
   return createMiddleware({
     name: "Offcut",
     tools: reduction.readerName ? [reader(reduction)] : [],
     beforeModel: async (state) => {
-      const messages = await cleared(reduction, state.messages, beside);
+      const isSame = last.of !== undefined && last.of === conversation(state);
+      const messages = await cleared(reduction, state.messages, isSame ? last.beside : []);
       return messages.length > 0 ? { messages } : undefined;
     },
     wrapModelCall: (request, handler) => {
-      const { tools = [], systemMessage } = request;
-      beside = [...tools.map((one) => convertToOpenAITool(one)), ...(systemMessage?.text ? [systemMessage.text] : [])];
+      const { tools = [], systemMessage, state } = request;
+      const beside = [...tools.map((one) => convertToOpenAITool(one)), ...(systemMessage?.text ? [systemMessage.text] : [])];
+      last = { of: conversation(state), beside };
       return handler(request);
     },
     wrapToolCall: async (request, handler) => {
@@ -40,6 +44,9 @@ function offcutMiddleware(reduction) {
   });
 }
 
+/** The id of the first message. */
+const conversation = ({ messages: [first] }) => first?.id ?? undefined;
+
 const answering = ({ id, name }, content, isError) =>
   new ToolMessage({ content, name, tool_call_id: id ?? "", status: isError ? "error" : "success" });
 
@@ -50,11 +57,13 @@ async function shown(reduction, call, returned) {
     const command = Object.create(Object.getPrototypeOf(returned), Object.getOwnPropertyDescriptors(returned));
     return Object.assign(command, { update: { ...returned.update, messages } });
   }
-  if (!ToolMessage.isInstance(returned)) return returned;
+  const isTool = returned?.role === "tool" || returned?.type === "tool";
+  const message = isTool ? coerceMessageLikeToMessage(returned) : returned;
+  if (!ToolMessage.isInstance(message)) return message;
   const { name, id, args } = call;
-  const isError = returned.status === "error";
-  const content = await reduction.truncate(returned.content, { tool: name, callId: id, args, isError });
-  return content === returned.content ? returned : changed(ToolMessage, returned, { content });
+  const isError = message.status === "error";
+  const content = await reduction.truncate(message.content, { tool: name, callId: id, args, isError });
+  return content === message.content ? message : changed(ToolMessage, message, { content });
 }
 
 /** The reader as a tool. */
@@ -100,12 +109,12 @@ const argumentsOf = { tool_use: "input", tool_call: "args", function_call: "argu
 const unsigned = new Set(["refusal", "function_call", "tool_calls", "__openai_function_call_ids__"]);
 const unthought = new Set(["text", "output_text", "refusal", "message", ...Object.keys(argumentsOf)]);
 /** What OpenAI has beside a call: other things may sign it. */
-const extras = new Set(["item_id", "status", "namespace", "async"]);
+const unsigning = new Set(["item_id", "status", "namespace", "async"]);
 
 /** True for a message whose calls a provider may have signed: with thoughts, or what it keeps of them. */
 function mayBeSigned({ content, additional_kwargs: others, response_metadata: { output } }) {
   const isKept = ([name, value]) => value != null && !unsigned.has(name);
-  const isOther = (block) => !unthought.has(block?.type) || Object.keys(block.extras ?? {}).some((name) => !extras.has(name));
+  const isOther = (block) => !unthought.has(block?.type) || Object.keys(block.extras ?? {}).some((name) => !unsigning.has(name));
   return Object.entries(others ?? {}).some(isKept) || [content, output].some((all) => Array.isArray(all) && all.some(isOther));
 }
 

@@ -29,7 +29,7 @@ const TEXT_KINDS: [&str; 3] = ["text", "input_text", "output_text"];
 #[derive(Clone)]
 pub(crate) struct Engine {
     reduction: ToolReduction,
-    /// True once it was said that tools lack the reader.
+    /// True once it was said that tools lack the reader, in whatever session.
     has_told: Arc<AtomicBool>,
 }
 
@@ -126,14 +126,10 @@ impl Engine {
     /// Opens the stores that `settings` name.
     pub(crate) fn open(settings: Settings) -> Result<Self, EngineError> {
         let reduction = ToolReduction::builder().settings(settings, open).build()?;
-        Ok(Self::over(reduction))
-    }
-
-    fn over(reduction: ToolReduction) -> Self {
-        Self {
+        Ok(Self {
             reduction,
             has_told: Arc::default(),
-        }
+        })
     }
 
     /// Says once in a report that the tools of a request lack the reader that its hints name.
@@ -141,8 +137,10 @@ impl Engine {
         let Some(reader) = self.reader_name().filter(|_| report.is_change()) else {
             return;
         };
-        if !tools.is_empty()
-            && !tools.iter().any(|tool| is_named(tool, reader))
+        // Instructions are counted as texts among the tools.
+        let mut defined = tools.iter().filter(|tool| tool.is_object()).peekable();
+        if defined.peek().is_some()
+            && !defined.any(|tool| is_named(tool, reader))
             && !self.has_told.swap(true, Ordering::Relaxed)
         {
             let notice =
@@ -156,7 +154,10 @@ impl Engine {
             let problem = "a session needs an id: without one, all conversations would be the same";
             return Err(EngineError::Argument(problem.into()));
         }
-        Ok(Self::over(self.reduction.session(id)))
+        Ok(Self {
+            reduction: self.reduction.session(id),
+            has_told: self.has_told.clone(),
+        })
     }
 
     /// Returns true if a store is in this process's memory.
@@ -329,7 +330,10 @@ impl Engine {
             let all = std::mem::take(parts).into_iter();
             *parts = all.map(|part| medium(part, call.format)).collect();
         }
-        let output = output.without_media(|mime| call.format.holds_media(mime));
+        // What is never stored must not become bytes.
+        if self.reduction.truncates(&call.call.name) && !call.call.is_for_program {
+            output = output.without_media(|part| call.format.takes(part));
+        }
         let shown = self.reduction.truncate(&call.call, output).await?;
         Ok(call.answered(shown))
     }
@@ -343,9 +347,11 @@ impl Engine {
         is_error: bool,
     ) -> Result<(Option<String>, String), EngineError> {
         let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), call)?;
-        let is_list = matches!(result, Returned::Parts(_));
         let is_bytes = matches!(result, Returned::Bytes(_));
-        let mut spelled = text_part(&result);
+        let given = match &result {
+            Returned::Parts(parts) => Some(values(parts)?),
+            _ => None,
+        };
         let output = output(result, is_error)?;
         let shown = self.reduction.truncate(&call.call, output).await?;
         let report = text(&shown.report);
@@ -353,18 +359,9 @@ impl Engine {
             return Ok((None, report));
         }
         let parts: Vec<Part> = shown.into();
-        let shown = if is_list {
-            let parts = parts.into_iter().map(|part| match part {
-                Part::Text(text) => {
-                    spelled["text"] = text.into();
-                    spelled.clone()
-                }
-                Part::Opaque(value) | Part::Json(value) => value,
-                other => json!(other),
-            });
-            Value::from_iter(parts).to_string()
-        } else {
-            texts(parts)
+        let shown = match given {
+            Some(given) => as_given(&given, parts).to_string(),
+            None => texts(parts),
         };
         Ok((Some(shown), report))
     }
@@ -662,7 +659,9 @@ impl ReadCall {
     fn answered(&self, shown: Truncated) -> AnswerJson {
         let is_error = shown.is_error || shown.interrupted.is_some();
         let report = text(&shown.report);
-        let parts = shown.into_message_parts().into_iter();
+        let parts = shown
+            .for_message(|part| self.format.takes(part))
+            .into_iter();
         let parts = parts.map(|part| medium(part, self.format)).collect();
         let mut message = self.format.tool_message(&self.call, parts, is_error);
         if self.is_custom && self.format == WireFormat::Responses {
@@ -677,10 +676,21 @@ fn medium(part: Part, format: WireFormat) -> Part {
     let Part::Opaque(value) = &part else {
         return part;
     };
+    // No provider has the resources of MCP, nor links to them.
+    let resource = value.get("resource");
+    let text = resource.and_then(|resource| resource["text"].as_str());
+    if let Some(text) = text {
+        let uri = value["resource"]["uri"].as_str().unwrap_or_default();
+        return Part::Text(format!("{uri}\n{text}"));
+    }
+    if value["type"] == "resource_link" {
+        return Part::Json(value.clone());
+    }
     let inline = value.get("inlineData").or(value.get("inline_data"));
-    let inline = inline.unwrap_or(value);
+    let inline = inline.or(resource).unwrap_or(value);
     let mime = inline.get("mimeType").or(inline.get("mime_type"));
-    if let (Some(mime), Some(data)) = (mime, inline["data"].as_str()) {
+    let data = inline.get("data").or(inline.get("blob"));
+    if let (Some(mime), Some(data)) = (mime, data.and_then(Value::as_str)) {
         // Google's SDK for Python writes base64 in the alphabet of URLs.
         let data = data.replace('-', "+").replace('_', "/");
         let medium = json!({"type": "media", "value": {"mime": mime, "data": data}});
@@ -703,10 +713,17 @@ fn medium(part: Part, format: WireFormat) -> Part {
     if format != WireFormat::Gemini && read_as(format).is_some() {
         return part;
     }
-    WireFormat::ALL
-        .into_iter()
-        .find_map(read_as)
-        .unwrap_or(part)
+    let is_file = value["type"] == "input_file" || value["type"] == "document";
+    let is_image = |mime: Option<&str>| mime.map_or(!is_file, |mime| mime.starts_with("image/"));
+    match WireFormat::ALL.into_iter().find_map(read_as) {
+        // Chat completions link to images alone.
+        Some(Part::Link { mime, .. })
+            if format == WireFormat::OpenAiChat && !is_image(mime.as_deref()) =>
+        {
+            Part::Json(value.clone())
+        }
+        medium => medium.unwrap_or(part),
+    }
 }
 
 /// The texts among parts, joined.
@@ -718,20 +735,35 @@ fn texts(parts: Vec<Part>) -> String {
     texts.collect()
 }
 
-/// A text among parts, without its text: its type differs by provider, and Gemini has none.
-fn text_part(result: &Returned) -> Value {
-    let Returned::Parts(parts) = result else {
-        return Value::Null;
-    };
-    let parts = parts.iter().filter_map(|part| parse(part).ok());
-    let kinds: Vec<Value> = parts.map(|part| part["type"].clone()).collect();
-    let mut known = TEXT_KINDS
-        .iter()
-        .filter(|kind| kinds.iter().any(|one| one == **kind));
-    match known.next() {
-        None if kinds.contains(&Value::Null) => json!({}),
-        kind => json!({"type": kind.unwrap_or(&"text")}),
-    }
+/// The parts to show, as the caller has them: of a text that was cut, all but the text stays.
+fn as_given(given: &[Value], shown: Vec<Part>) -> Value {
+    let mut rest = given;
+    let parts = shown.into_iter().map(|part| {
+        let text = match part {
+            Part::Text(text) => text,
+            Part::Opaque(value) | Part::Json(value) => return value,
+            other => return json!(other),
+        };
+        // A hint stands where the first of the texts did that it is for.
+        let whole = rest.iter().position(|one| text_in(one) == Some(&text));
+        let own = whole.or_else(|| rest.iter().position(|one| text_in(one).is_some()));
+        let mut part = own.map_or(json!({"type": "text"}), |own| rest[own].clone());
+        rest = own.map_or(rest, |own| &rest[own + 1..]);
+        part["text"] = text.into();
+        part
+    });
+    parts.collect()
+}
+
+/// The text of a part that may be cut; none if it is another part.
+fn text_in(part: &Value) -> Option<&str> {
+    let kind = &part["type"];
+    let is_text = kind.is_null() || TEXT_KINDS.iter().any(|text| kind == text);
+    part["text"].as_str().filter(|_| is_text)
+}
+
+fn values(parts: &[String]) -> Result<Vec<Value>, EngineError> {
+    parts.iter().map(|part| parse(part)).collect()
 }
 
 /// The result as the engine takes it. Texts in it may be cut; other parts stay.
@@ -740,16 +772,11 @@ fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
         Returned::Text(text) => ToolOutput::from(text),
         Returned::Bytes(bytes) => ToolOutput::bytes(bytes),
         Returned::Parts(parts) => {
-            let parts = parts.iter().map(|part| {
-                let part = parse(part)?;
-                let kind = &part["type"];
-                let is_text = kind.is_null() || TEXT_KINDS.iter().any(|text| kind == text);
-                Ok(match part["text"].as_str() {
-                    Some(text) if is_text => Part::Text(text.to_owned()),
-                    _ => Part::Opaque(part),
-                })
+            let parts = values(&parts)?.into_iter().map(|part| {
+                let text = text_in(&part).map(|text| Part::Text(text.to_owned()));
+                text.unwrap_or(Part::Opaque(part))
             });
-            ToolOutput::parts(parts.collect::<Result<_, EngineError>>()?)
+            ToolOutput::parts(parts.collect())
         }
     };
     output.is_error = is_error;

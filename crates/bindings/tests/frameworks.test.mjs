@@ -226,6 +226,23 @@ test("LangChain, a tool that returns a command", { skip: !has("langchain") }, as
   check(bodies, 1);
 });
 
+test("LangChain, messages of a command that are objects", { skip: !has("langchain") }, async () => {
+  const { HumanMessage, ToolMessage } = await import("langchain");
+  const { Command } = await import("@langchain/langgraph");
+  const { offcutMiddleware } = await import("offcut/langchain");
+  const { wrapToolCall } = offcutMiddleware(Reduction.inDir(folder()));
+  const toolCall = { id: "c1", name: "logs", args: {}, type: "tool_call" };
+  const fields = { content: LOG, tool_call_id: "c1" };
+  const others = [new HumanMessage(LOG), { role: "user", content: LOG }];
+  for (const one of [new ToolMessage(fields), { role: "tool", ...fields }, { type: "tool", ...fields }]) {
+    const { update } = await wrapToolCall({ toolCall }, () => new Command({ update: { messages: [one, ...others], n: 1 } }));
+    const [message, ...rest] = update.messages;
+    assert.ok(ToolMessage.isInstance(message) && message.tool_call_id === "c1");
+    assert.match(message.content, /^\[offcut\/1 truncated/);
+    assert.ok(rest.every((other, nth) => other === others[nth]) && rest.length === 2 && update.n === 1);
+  }
+});
+
 test("LangChain, the reader marks its errors", { skip: !has("langchain") }, async () => {
   const { offcutMiddleware, reader } = await import("offcut/langchain");
   const reduction = Reduction.inDir(folder());
@@ -350,6 +367,46 @@ for (const [name, [module, ask]] of Object.entries(asks)) {
     assert.ok(counted.length > 0 && counted.every((one) => one > 8000 && one < 10_000), String(counted));
   });
 }
+
+test("LangChain, agents may share a middleware", { skip: !has("langchain") }, async () => {
+  const { createAgent, tool } = await import("langchain");
+  const { ChatOpenAI } = await import("@langchain/openai");
+  const { offcutMiddleware } = await import("offcut/langchain");
+  const counted = [];
+  const onReport = ({ phase, tokens }) => phase === "clear" && counted.push(tokens.counted);
+  const middleware = [offcutMiddleware(Reduction.inDir(folder(), { ...early, onReport }))];
+  await provider(["Fine.", [["call_a", "noted", { nth: 1 }]], "Done."], async (url) => {
+    const model = new ChatOpenAI({ model: "m", apiKey: "k", configuration: { baseURL: `${url}/v1` } });
+    const noted = tool(() => "short", { name: "noted", description: "Notes.", schema });
+    for (const systemPrompt of [WORDS, "Look."]) {
+      await createAgent({ model, tools: [noted], systemPrompt, middleware }).invoke({ messages: [{ role: "user", content: "go" }] });
+    }
+  });
+  const [first, other, again] = counted;
+  assert.ok(counted.length === 3 && first === other && other < 100 && again > 100 && again < 2000, String(counted));
+});
+
+test("Mastra, threads are told of the reader once", { skip: !has("@mastra/core/agent") }, async () => {
+  const { offcutProcessor } = await import("offcut/mastra");
+  const { RequestContext } = await import("@mastra/core/request-context");
+  const told = [];
+  const reduction = Reduction.inDir(folder(), { ...early, onReport: ({ notice }) => notice && told.push(notice) });
+  const { processInputStep, processLLMRequest } = offcutProcessor(reduction);
+  const prompt = [{ role: "user", content: [{ type: "text", text: "go" }] }];
+  for (let nth = 0; nth < 6; nth += 1) {
+    const call = { toolCallId: `c${nth}`, toolName: "logs" };
+    prompt.push({ role: "assistant", content: [{ type: "tool-call", ...call, input: {} }] });
+    prompt.push({ role: "tool", content: [{ type: "tool-result", ...call, output: { type: "text", value: part(nth) } }] });
+  }
+  for (const id of ["thread-1", "thread-1", "thread-2"]) {
+    const requestContext = new RequestContext([["MastraMemory", { thread: { id } }]]);
+    const state = {};
+    processInputStep({ tools: { logs: { description: "Returns the log." } }, state });
+    const { prompt: after } = await processLLMRequest({ prompt, requestContext, state });
+    assert.match(after[2].content[0].output.value, /^\[offcut\/1 cleared/);
+  }
+  assert.equal(told.length, 1);
+});
 
 test("Anthropic's SDK, counts decide nothing", { skip: !has("@anthropic-ai/sdk") }, async () => {
   const { default: Anthropic } = await import("@anthropic-ai/sdk");

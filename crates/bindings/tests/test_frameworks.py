@@ -50,6 +50,11 @@ def test_langchain_s_calls_are_signed_beside_thoughts_alone(reduction):
     new = json.loads(json.dumps(old).replace("x", "y"))
     changed = _changed(message, old, new)
     assert changed.tool_calls[0]["args"] == changed.content[1]["input"] == {"a": "y"}
+    both = [calls[0], {**calls[0], "id": "d", "args": {"a": "z"}}]
+    blocks = [{"type": "function_call", "call_id": one["id"], "arguments": f'{{"a":"{one["args"]["a"]}"}}'} for one in both]
+    message = AIMessage(blocks, tool_calls=both)
+    changed = _changed(message, _plain(message), json.loads(json.dumps(_plain(message)).replace("x", "y")))
+    assert [one["arguments"] for one in changed.content] == ['{"a": "y"}', '{"a":"z"}']
     image = ToolMessage([{"type": "image", "base64": "aGk=", "mime_type": "image/png"}], tool_call_id="c")
     assert _plain(image)["content"][0]["image_url"]["url"] == "data:image/png;base64,aGk="
 
@@ -196,6 +201,21 @@ def test_langchain_s_tools_may_return_messages(reduction):
         assert others == [other, {"role": "user", "content": LOG}] and command.update["n"] == 1
 
 
+def test_langchain_s_rows_are_no_parts(reduction):
+    pytest.importorskip("langchain.agents")
+    from datetime import date
+
+    from langchain_core.messages import ToolMessage
+    from offcut.langchain import OffcutMiddleware
+
+    class Request:
+        tool = None
+        tool_call = {"id": "c1", "name": "logs", "args": {}}
+
+    rows = ToolMessage([{"type": "text", "text": "a", "day": date(2026, 1, 2)}], tool_call_id="c1")
+    assert OffcutMiddleware(reduction).wrap_tool_call(Request, lambda request: rows) is rows
+
+
 def test_langchain_s_reader_marks_its_errors(reduction):
     pytest.importorskip("langchain.agents")
     from offcut.langchain import OffcutMiddleware, reader
@@ -265,6 +285,47 @@ def test_tools_and_instructions_are_counted(tmp_path, kind, is_async):
         asyncio.run(agent.run("go")) if is_async else agent.run_sync("go")
     # Each of both has some 4 000 tokens.
     assert counted and all(8_000 < one < 10_000 for one in counted), counted
+
+
+def test_langchain_s_agents_may_share_a_middleware(tmp_path):
+    langchain = pytest.importorskip("langchain.agents")
+    from langchain_openai import ChatOpenAI
+    from offcut.langchain import OffcutMiddleware
+
+    told = []
+    ours = [OffcutMiddleware(small(tmp_path, on_report=told.append))]
+    provider = Provider(script=["Fine.", [("call_a", "ping", {"nth": 1})], "Done."])
+    model = ChatOpenAI(model="m", base_url=f"{provider.url}/v1", api_key="k")
+    for words in (WORDS, "Look."):
+        langchain.create_agent(model, [ping], system_prompt=words, middleware=ours).invoke({"messages": [("user", "go")]})
+    first, other, again = [one["tokens"]["counted"] for one in told if one["phase"] == "clear"]
+    assert first == other < 100 < again < 2_000
+
+
+def test_openai_agents_count_what_is_sent(tmp_path):
+    agents = pytest.importorskip("agents")
+    from agents.run import CallModelData, ModelInputData
+    from offcut.openai_agents import input_filter
+
+    def passed(name, instructions, tools):
+        told = []
+        reduction = small(tmp_path / name, on_report=told.append)
+        items = [{"role": "user", "content": "go"}]
+        for nth in range(6):
+            items.append({"type": "function_call", "call_id": f"c{nth}", "name": "logs", "arguments": "{}"})
+            items.append({"type": "function_call_output", "call_id": f"c{nth}", "output": LOG[:9_000]})
+        data = CallModelData(ModelInputData(items, instructions), agents.Agent(name="a", tools=tools), None)
+        after = asyncio.run(input_filter(reduction)(data))
+        assert after.instructions == instructions
+        return told[-1]
+
+    idle = agents.function_tool(noted, is_enabled=False)
+    bare = passed("bare", None, [])
+    for name, instructions, tools in (("idle", None, [idle]), ("hosted", "Look.", [agents.WebSearchTool()])):
+        told = passed(name, instructions, tools)
+        assert "notice" not in told and told["tokens"]["counted"] - bare["tokens"]["counted"] < 20
+    with_tool = passed("tool", None, [agents.function_tool(ping)])
+    assert "which the tools lack" in with_tool["notice"]
 
 
 def logs_of_9000(nth: int) -> str:

@@ -11,10 +11,12 @@ import os
 import pickle
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import make_dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
+from uuid import UUID
 
 import pytest
 from offcut import OffcutError, Reduction, SettingsError, State, StoreError
@@ -260,6 +262,40 @@ def test_parts_keep_what_their_own_provider_says_of_them(reduction):
     assert json.loads(content_of("gemini", reduction.wrap_tool_call(CALLS["gemini"], lambda: rows))["response"]["output"]) == rows
 
 
+def test_what_was_cut_is_a_part_as_it_was_before(reduction):
+    signed = {"thought": True, "thoughtSignature": "s"}
+    shown = reduction.truncate([{"text": LONG, **signed}, {"inlineData": INLINE}], tool="t", call_id="gemini")
+    assert shown[0].pop("text").startswith("[offcut/1 truncated") and shown == [signed, {"inlineData": INLINE}]
+    for kinds in (["output_text", "input_text"], ["text", "input_text"]):
+        for long in (0, 1):
+            given = [{"type": kind, "text": LONG if nth == long else "short"} for nth, kind in enumerate(kinds)]
+            shown = reduction.truncate(given, tool="t", call_id=f"{kinds[0]} {long}")
+            assert [one["type"] for one in shown] == kinds and shown[1 - long]["text"] == "short"
+            assert shown[long]["text"].startswith("[offcut/1 truncated")
+
+
+def test_chat_completions_link_to_images_alone(reduction):
+    source = {"type": "url", "url": "https://example.org/a"}
+    file = {"type": "input_file", "file_url": "https://example.org/a"}
+    for other in ({"fileData": FILE}, {"type": "document", "source": source}, file):
+        content = content_of("openai-chat", reduction.wrap_tool_call(CALLS["openai-chat"], lambda: [other]))
+        assert json.loads(content if isinstance(content, str) else content[0]["text"]) == other
+    image = {"fileData": {**FILE, "mimeType": "image/png"}}
+    for one in (image, {"type": "image", "source": source}):
+        content = content_of("openai-chat", reduction.wrap_tool_call(CALLS["openai-chat"], lambda: [one]))
+        assert content[0]["type"] == "image_url"
+
+
+@pytest.mark.parametrize("format", CALLS)
+def test_resources_of_mcp_are_in_words_of_the_provider(reduction, format):
+    link = {"type": "resource_link", "uri": "file:///b", "name": "b"}
+    image = {"type": "resource", "resource": {"uri": "file:///c", "mimeType": "image/png", "blob": "+/+/"}}
+    parts = [{"type": "resource", "resource": {"uri": "file:///a", "text": LONG}}, link, image]
+    shown = json.dumps(reduction.wrap_tool_call(CALLS[format], lambda: parts))
+    assert "[offcut/1 truncated" in shown and "file:///a" in shown and '\\"resource_link\\"' in shown and "+/+/" in shown
+    assert '"resource"' not in shown and len(shown) < 9_000
+
+
 def test_media_that_a_format_can_not_hold_are_stored(reduction):
     sound = bytes(n * n >> 7 & 255 for n in range(100_000))
     part = {"type": "audio", "data": base64.b64encode(sound).decode(), "mimeType": "audio/wav"}
@@ -277,6 +313,15 @@ def test_parts_of_google_s_sdk_are_parts(reduction):
     for result, response in (([types.Part(text="a shot"), image], {"output": "a shot"}), ([image], {}), (image, {})):
         answer = content_of("gemini", reduction.wrap_tool_call(CALLS["gemini"], lambda: result))
         assert answer == {"response": response, "parts": [IMAGES["gemini"]]}
+
+
+def test_parts_of_mcp_s_sdk_are_parts(reduction):
+    types = pytest.importorskip("mcp.types")
+    text = types.TextContent(type="text", text="a shot")
+    image = types.ImageContent(type="image", **INLINE)
+    for result, content in (([text, image], [TEXTS["gemini"] | {"type": "text"}, IMAGES["anthropic"]]), (image, [IMAGES["anthropic"]])):
+        assert content_of("anthropic", reduction.wrap_tool_call(CALLS["anthropic"], lambda: result)) == content
+    assert reduction.truncate([types.TextContent(type="text", text=LONG), image], tool="t")[1]["mimeType"] == "image/png"
 
 
 def test_mistakes_are_told_with_a_cure(tmp_path, reduction):
@@ -309,6 +354,14 @@ def test_mistakes_are_told_with_a_cure(tmp_path, reduction):
         reduction.before_model([Message()])
     with pytest.raises(ValueError, match="[Oo]ut of range float"):
         reduction.before_model([{"role": "user", "content": "x", "loss": float("nan")}])
+    nan = {"loss": float("nan")}
+    for call in (
+        lambda: reduction.wrap_tool_call({**CALLS["anthropic"], "input": nan}, lambda: "x"),
+        lambda: asyncio.run(reduction.awrap_tool_call({**CALLS["anthropic"], "input": nan}, lambda: "x")),
+        lambda: reduction.truncate("x", tool="t", arguments=nan),
+    ):
+        with pytest.raises(ValueError, match="[Oo]ut of range float"):
+            call()
     assert reduction.before_model([])["decisions"] == []
 
 
@@ -353,6 +406,16 @@ def test_a_result_that_no_message_can_say_is_an_error_of_its_call(reduction):
     fine = {"day": date(2026, 1, 2), "cost": Decimal("1.50"), "more": MappingProxyType({"a": 1}), "keys": {"b": 1}.keys()}
     message = reduction.wrap_tool_call(CALLS["openai-chat"], lambda: fine)
     assert message["content"] == '{"day": "2026-01-02", "cost": "1.50", "more": {"a": 1}, "keys": ["b"]}'
+
+
+def test_rows_that_are_no_parts_may_hold_anything(reduction):
+    row = {"day": date(2026, 1, 2), "cost": Decimal("1.50"), "id": UUID(int=5), "loss": float("nan")}
+    text = '{"day": "2026-01-02", "cost": "1.50", "id": "00000000-0000-0000-0000-000000000005", "loss": NaN}'
+    of_sdk = make_dataclass("Row", row, namespace={"__module__": "google.mine"})
+    for one in (row, of_sdk(**row)):
+        for result, expected in ([[one], f"[{text}]"], [[one, one], f"[{text}, {text}]"], [of_sdk(**row), text]):
+            assert reduction.truncate(result, tool="t") is result
+            assert reduction.wrap_tool_call(CALLS["openai-chat"], lambda: result)["content"] == expected
 
 
 def test_objects_of_sdks_are_read(tmp_path):
@@ -504,6 +567,12 @@ def test_tools_without_the_reader_are_told_of_once(tmp_path):
     reduction = small(tmp_path)
     told = [reduction.before_model(conversation("openai-chat"), tools=[{"name": "grep"}]).get("notice") for _ in range(2)]
     assert "hints name read_file, which the tools lack" in told[0] and not told[1]
+    reduction = small(tmp_path / "sessions")
+    sessions = [reduction.session("a"), reduction.session("a"), reduction.session("b").session("c"), reduction]
+    told = [one.before_model(conversation("openai-chat"), tools=[{"name": "grep"}, "Look."]).get("notice") for one in sessions]
+    assert told[0] and told[1:] == [None] * 3
+    # Instructions are no tools.
+    assert "notice" not in small(tmp_path / "none").before_model(conversation("openai-chat"), tools=["Look."])
     with_reader = [reduction.tool("openai-chat")]
     assert "notice" not in small(tmp_path / "2").before_model(conversation("openai-chat"), tools=with_reader)
 
@@ -532,6 +601,12 @@ def test_what_only_looks_like_json_is_told(reduction):
         reduction.wrap_tool_call({"name": "t", "arguments": {}}, lambda: "x", "anthropic")
 
 
+class Marked(State):
+    def __init__(self, mark):
+        super().__init__({"dialect": "openarmature", "fields": [{"name": "n", "type": "list", "reducer": "append"}]})
+        self.mark = mark
+
+
 def test_copies(reduction):
     assert copy.copy(reduction) is reduction and copy.deepcopy({"a": reduction})["a"] is reduction
     with pytest.raises(TypeError, match="make one from the same settings"):
@@ -540,6 +615,11 @@ def test_copies(reduction):
     state.apply({"n": [1]})
     for other in (copy.copy(state), copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
         assert other.apply({"n": [2]}) == {"n": [1, 2]} and state.value == {"n": [1]}
+    marked = Marked("a")
+    marked.more = [7]
+    for other in (copy.copy(marked), copy.deepcopy(marked), pickle.loads(pickle.dumps(marked))):
+        assert type(other) is Marked and (other.mark, other.more) == ("a", [7])
+        assert other.apply({"n": [2]}) == {"n": [2]} and marked.value == {}
 
 
 def test_threads_add_to_a_state():

@@ -24,7 +24,7 @@ Returned: TypeAlias = str | bytes | list[str]
 
 _log = logging.getLogger("offcut")
 #: Packages whose objects are read as the dicts that they stand for.
-_SDKS = ("openai", "anthropic", "google", "mcp")
+_SDKS = ("openai", "anthropic", "google", "mcp", "mcp_types")
 #: Packages whose messages are not those of a provider, and the module here that takes them.
 _FRAMEWORKS = {"langchain": "offcut.langchain", "langchain_core": "offcut.langchain", "pydantic_ai": "offcut.pydantic_ai"}
 
@@ -428,7 +428,7 @@ def _well_formed(value: Any) -> str:
     if type(value).__name__ == "FunctionCall" and type(value).__module__.startswith("google."):
         # Its SDK lists them without what is around them in a message.
         value = {"functionCall": value}
-    return _text(_json(value))
+    return _text(_json(value, allow_nan=False))
 
 
 def _json(value: Any, **options: Any) -> str:
@@ -503,8 +503,8 @@ def _given(result: Any) -> tuple[Returned, bool]:
         return bytes(result), False
     items = [result] if _package(result) in _SDKS else result
     if isinstance(items, (list, tuple)) and items:
-        parts = [_well_formed(_fields(one)) for one in items] if _may_be_parts(items) else []
-        if parts and are_parts(f"[{','.join(parts)}]"):
+        parts = spelled_parts(items) if _may_be_parts(items) else []
+        if parts:
             return parts, True
     if result is None:
         result = ""
@@ -521,6 +521,15 @@ def _given(result: Any) -> tuple[Returned, bool]:
 
 def _may_be_parts(items: Sequence[Any]) -> bool:
     return all(isinstance(one, Mapping) or _package(one) in _SDKS for one in items)
+
+
+def spelled_parts(items: Sequence[Any]) -> list[str]:
+    """The JSON of each content part; none if one of them is no part, or can't be said as one."""
+    try:
+        parts = [_well_formed(_fields(one)) for one in items]
+    except Exception:
+        return []
+    return parts if are_parts(f"[{','.join(parts)}]") else []
 
 
 def _fields(value: Any) -> Any:

@@ -31,9 +31,12 @@ class State:
             self._text = apply(self._schema, self._text, exact(list(updates)))
             return self.value
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> dict[str, Any]:
         # Locks are neither copied nor pickled.
-        return type(self), (self._schema, self.value)
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
 
     @property
     def value(self) -> dict[str, Any]:

@@ -22,8 +22,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
 from . import _chat
-from ._offcut import are_parts
-from ._reduction import Reduction, _well_formed
+from ._reduction import Reduction, spelled_parts
 
 #: What is beside a message of chat completions, and the blocks without thoughts: they sign nothing.
 _UNSIGNED = {"refusal", "function_call", "tool_calls", "__openai_function_call_ids__"}
@@ -44,10 +43,13 @@ class OffcutMiddleware(AgentMiddleware):
         super().__init__()
         self.reduction = reduction
         self.tools = [reader(reduction)] if reduction.reader_name else []
-        self._beside: list[Any] = []
+        # What was last sent beside messages, and the conversation: agents, threads and sub-agents may share a middleware.
+        self._beside: tuple[str | None, list[Any]] = (None, [])
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        changed = cleared(self.reduction, state["messages"], self._beside)
+        of, beside = self._beside
+        is_same = of is not None and of == _conversation(state)
+        changed = cleared(self.reduction, state["messages"], beside if is_same else [])
         return {"messages": changed} if changed else None
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -64,7 +66,8 @@ class OffcutMiddleware(AgentMiddleware):
     def _know(self, request: Any) -> None:
         """Keeps what is sent beside the messages. The agent tells it after the pass, so the next one counts it."""
         tools = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
-        self._beside = [*tools, request.system_message.text] if request.system_message else tools
+        beside = [*tools, request.system_message.text] if request.system_message else tools
+        self._beside = (_conversation(request.state), beside)
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         return self._read(request.tool_call) or self._shown(request, handler(request))
@@ -99,12 +102,17 @@ class OffcutMiddleware(AgentMiddleware):
         if not isinstance(result, ToolMessage):
             return result
         before, is_error = _parts(result.content), result.status == "error"
-        if not isinstance(before, str) and not are_parts(_well_formed(before)):
+        if not isinstance(before, str) and not spelled_parts(before):
             return result
         content = self.reduction.truncate(
             before, tool=call["name"], call_id=call["id"] or "", arguments=call["args"], is_error=is_error
         )
         return result if content is before else result.model_copy(update={"content": content})
+
+
+def _conversation(state: Any) -> str | None:
+    """The id of the first message."""
+    return next((message.id for message in state["messages"]), None)
 
 
 def reader(reduction: Reduction) -> StructuredTool:
@@ -167,9 +175,9 @@ def _plain(message: BaseMessage) -> dict[str, Any]:
 
 def _changed(message: BaseMessage, old: dict[str, Any], new: dict[str, Any]) -> BaseMessage:
     if isinstance(message, AIMessage):
-        arguments = _chat.new_arguments(old, new)
-        calls: list[Any] = [call if args is None else {**call, "args": args} for call, args in zip(message.tool_calls, arguments)]
-        new_args = {call["id"]: call["args"] for call in calls}
+        pairs = list(zip(message.tool_calls, _chat.new_arguments(old, new)))
+        calls: list[Any] = [call if args is None else {**call, "args": args} for call, args in pairs]
+        new_args = {call["id"]: args for call, args in pairs if args is not None}
         content = message.content
         if isinstance(content, list):
             content = [_with_arguments(block, new_args) for block in content]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from agents import FunctionTool
 from agents.run import CallModelData, ModelInputData
@@ -31,12 +31,18 @@ def input_filter(reduction: Reduction) -> Callable[[CallModelData[Any]], Awaitab
 
     async def filtered(data: CallModelData[Any]) -> ModelInputData:
         sent = data.model_data
-        tools = [_counted(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)]
-        # Instructions are counted as a tool is. Tools of MCP servers are not: to list them may cost a request.
-        body = await reduction.areduce({"input": sent.input, "tools": [*tools, sent.instructions]}, "openai-responses")
+        beside: list[Any] = [_counted(tool) for tool in data.agent.tools if _is_sent(tool)]
+        if sent.instructions is not None:
+            # They are counted as a tool is. Tools of MCP servers are not: to list them may cost a request.
+            beside.append(sent.instructions)
+        body = await reduction.areduce({"input": sent.input, "tools": beside}, "openai-responses")
         return ModelInputData(input=body["input"], instructions=sent.instructions)
 
     return filtered
+
+
+def _is_sent(tool: Any) -> TypeGuard[FunctionTool]:
+    return isinstance(tool, FunctionTool) and tool.is_enabled is not False
 
 
 def _counted(tool: FunctionTool) -> dict[str, Any]:

@@ -132,28 +132,32 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, RwLock};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::Duration;
 
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn few_threads_are_blocked_at_a_time() {
-        let (hangs, begun) = (Arc::new(RwLock::new(())), Arc::new(AtomicUsize::new(0)));
-        let until = hangs.write().unwrap();
+        let (hangs, begun) = (
+            Arc::new(AtomicBool::new(true)),
+            Arc::new(AtomicUsize::new(0)),
+        );
         let tasks = (0..3 * MOST_THREADS).map(|_| {
             let (hangs, begun) = (Arc::clone(&hangs), Arc::clone(&begun));
             tokio::spawn(blocking(move || {
                 begun.fetch_add(1, Ordering::SeqCst);
-                drop(hangs.read());
+                while hangs.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
                 Ok(())
             }))
         });
         let tasks: Vec<_> = tasks.collect();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let most = begun.load(Ordering::SeqCst);
-        drop(until);
+        hangs.store(false, Ordering::SeqCst);
         for task in tasks {
             assert!(task.await.unwrap().is_ok());
         }

@@ -7,7 +7,7 @@ mod installation;
 mod jsonc;
 mod record;
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
@@ -63,14 +63,18 @@ pub enum Outcome {
 }
 
 impl Installation {
-    /// Waits for other installations of this user to be made or taken out. They wait until the file is dropped.
-    pub(crate) fn lock(&self) -> Result<File, Failure> {
+    /// Waits, after calling `on_wait`, for other installations of this user to be made or taken out. They wait until
+    /// the file is dropped.
+    pub(crate) fn lock(&self, on_wait: impl FnOnce()) -> Result<File, Failure> {
         let path = self.home.installed().join("lock");
         let opened = std::fs::create_dir_all(self.home.installed())
             .and_then(|()| File::options().append(true).create(true).open(&path));
         let file = opened.map_err(because(&path, "it can't be opened"))?;
         // Some file systems have no locks.
-        _ = file.lock();
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            on_wait();
+            _ = file.lock();
+        }
         Ok(file)
     }
 
@@ -205,13 +209,21 @@ impl Installation {
             (Some(stored), _) if stored.undoes(file) => restored(stored.original()?),
             _ if file.bytes().is_none() => Ok((Outcome::Unchanged, None, Vec::new())),
             (_, Content::Values(wanted)) => {
-                let mut additions = stored.map_or(wanted, |one| one.record.additions.clone());
-                let values = content::in_words(&additions);
-                let settings = jsonc::parse(file.text()?);
-                let settings = settings.map_err(|problem| file.refused(problem))?;
-                additions.extend(content::hooks_in(&settings, self.agent));
+                let text = file.text()?;
+                let settings = jsonc::parse(text).map_err(|problem| file.refused(problem))?;
+                let known = known(&wanted, stored);
+                let mut additions = content::hooks_in(&settings, self.agent, &known);
+                additions.extend(stored.map_or(wanted, |one| one.record.additions.clone()));
+                let is_there = |one: &Addition| {
+                    let without = jsonc::remove(text, std::slice::from_ref(one), None);
+                    without.as_deref() != Ok(text)
+                };
+                additions.retain(is_there);
+                let mut values = content::in_words(&additions);
+                // A hook is found by its command too.
+                values.dedup();
                 let removed = remove(file, stored, &additions)?;
-                self.check_rest(file, text_of(&removed))?;
+                self.check_rest(file, text_of(&removed), &known)?;
                 let outcome = match Some(&*removed) == file.bytes() {
                     true => Outcome::Unchanged,
                     false => Outcome::Removed,
@@ -267,12 +279,13 @@ impl Installation {
             return Ok(None);
         }
 
+        let known = known(&additions, stored);
         // Values of an earlier installation go first: its program may have been another one.
         let original = match stored {
             Some(stored) if stored.undoes(file) => stored.original()?,
             _ if file.bytes().is_none() => None,
             _ => {
-                let mut earlier = content::hooks_in(&current, self.agent);
+                let mut earlier = content::hooks_in(&current, self.agent, &known);
                 match stored {
                     Some(one) => earlier.extend(one.record.additions.clone()),
                     // The record is lost.
@@ -286,7 +299,7 @@ impl Installation {
         // Values that were there before are not ours to remove.
         let refuse = |problem: String| file.refused(problem);
         let before = jsonc::parse(base).map_err(refuse)?;
-        self.check_rest(file, base)?;
+        self.check_rest(file, base, &known)?;
         let mut missing = additions;
         missing.retain(|addition| !addition.is_in(&before));
         let text = jsonc::add(base, &missing).map_err(refuse)?;
@@ -298,9 +311,9 @@ impl Installation {
     }
 
     /// Refuses settings that name Offcut without the values of an installation: somebody has changed these.
-    fn check_rest(&self, file: &AgentFile, rest: &str) -> Result<(), Failure> {
+    fn check_rest(&self, file: &AgentFile, rest: &str, known: &[Addition]) -> Result<(), Failure> {
         let rest = jsonc::parse(rest).unwrap_or_default();
-        match commands_in(&rest, self.agent).first() {
+        match content::own_commands_in(&rest, self.agent, known).first() {
             None => Ok(()),
             Some(command) => Err(file.refused(format_args!(
                 "a hook in it with the command `{command}` was changed; take it out by hand, and try again"
@@ -349,6 +362,12 @@ pub(crate) fn installed_home(agent: Agent, scope: &Scope) -> Option<Home> {
         let record = record::find(&records(&home, agent), &path).ok()?;
         record.map(|_| home)
     })
+}
+
+/// The values of a new installation, and those of an earlier one.
+fn known(wanted: &[Addition], stored: Option<&StoredRecord>) -> Vec<Addition> {
+    let recorded = stored.map_or(&[][..], |stored| &stored.record.additions);
+    [wanted, recorded].concat()
 }
 
 /// The problem with a file of ours that somebody else has changed.

@@ -115,10 +115,14 @@ impl Installation {
         front: Option<&[String]>,
         new: impl Fn(&ServersFile, &str) -> Result<(String, Vec<Wrapped>), String>,
     ) -> Result<Option<Servers>, Failure> {
-        // If one of several files can't be read, the others stay too.
-        self.servers()?;
         let places = ServersFile::all(self)?;
-        let changed = places.iter().map(|place| place.change(front, &new));
+        let changes = places.iter().map(|place| place.change(front, &new));
+        let changes: Vec<_> = changes.collect::<Result<_, _>>()?;
+        // If one of several files can't be changed, the others stay too.
+        for change in changes.iter().filter(|change| change.servers.is_changed) {
+            change.file.expect_writable()?;
+        }
+        let changed = changes.into_iter().map(ServersChange::make);
         Ok(joined(changed.collect::<Result<_, _>>()?))
     }
 }
@@ -160,6 +164,33 @@ struct ServersFile {
     agent: Agent,
     path: PathBuf,
     record: PathBuf,
+}
+
+/// A change of one file that is still to be made.
+struct ServersChange<'p> {
+    place: &'p ServersFile,
+    file: AgentFile,
+    /// The file's new text.
+    text: String,
+    /// The servers in it.
+    servers: Servers,
+    /// The record as it is.
+    known: Vec<Wrapped>,
+    /// The record after the change.
+    record: Vec<Wrapped>,
+}
+
+impl ServersChange<'_> {
+    fn make(self) -> Result<Servers, Failure> {
+        if self.servers.is_changed {
+            // Both records hold until the file is changed: without one, a change could not be taken back.
+            let both = [&self.known[..], &self.record].concat();
+            self.place.write_record(&both)?;
+            self.file.replace(Some(self.text.as_bytes()))?;
+        }
+        self.place.write_record(&self.record)?;
+        Ok(self.servers)
+    }
 }
 
 /// The changes of one file.
@@ -207,20 +238,17 @@ impl ServersFile {
         }
     }
 
-    /// Takes back an earlier change, which is known by the record or by words, and makes another in its self.
+    /// The change that takes back an earlier one, which is known by the record or by words, and makes another in its
+    /// place.
     fn change(
         &self,
         front: Option<&[String]>,
         new: impl Fn(&Self, &str) -> Result<(String, Vec<Wrapped>), String>,
-    ) -> Result<Servers, Failure> {
+    ) -> Result<ServersChange<'_>, Failure> {
         let refuse = |problem: String| refused(&self.path, problem);
         let file = AgentFile::read(&self.path)?;
         let text = file.text()?;
         let known = self.record()?;
-        if file.bytes().is_none() {
-            self.write_record(&[])?;
-            return self.looked(text, false);
-        }
         let servers = self.read(text).map_err(refuse)?;
         let before = match front {
             Some(front) => by_shape(&servers, front),
@@ -231,13 +259,14 @@ impl ServersFile {
             return Err(refuse(unusual("take `offcut mcp --` out of it yourself")));
         }
         let (changed, record) = new(self, &bare).map_err(refuse)?;
-        if changed != text {
-            // Both records hold until the file is changed: without one, a change could not be taken back.
-            self.write_record(&[&known[..], &record].concat())?;
-            file.replace(Some(file.marked(&changed).as_bytes()))?;
-        }
-        self.write_record(&record)?;
-        self.looked(&changed, changed != text)
+        Ok(ServersChange {
+            place: self,
+            servers: self.looked(&changed, changed != text)?,
+            text: file.marked(&changed),
+            known,
+            record,
+            file,
+        })
     }
 
     /// Reads the servers in the file's text.

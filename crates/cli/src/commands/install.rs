@@ -1,5 +1,6 @@
 //! `offcut install`, `uninstall` and `doctor`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +18,6 @@ use crate::{args, output, settings};
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(&args.place)?;
     let agent = installation.agent;
-    let _alone = installation.lock()?;
     if Home::asked_for().is_some_and(|home| home != installation.home) {
         let home = installation.home.path().display();
         return Err(
@@ -25,6 +25,7 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
                 .hint(format!("run `offcut uninstall {agent}` first")),
         );
     }
+    let _alone = alone(&installation)?;
     #[cfg(unix)]
     let wraps = args.mcp_servers || installation.has_wrapped_servers()?;
     #[cfg(not(unix))]
@@ -65,8 +66,9 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     if agent == Agent::Codex {
         text += "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n";
         text += &format!(
-            "In its sandbox, `offcut run` needs `writable_roots = [{:?}]` below `[sandbox_workspace_write]`.\n",
-            installation.store
+            "In its sandbox, `offcut run` needs `writable_roots = [{}]` below `[sandbox_workspace_write]`.\n",
+            // A string of JSON is one of TOML too.
+            json!(installation.store.to_string_lossy())
         );
     }
     let mut arguments = agent.to_string();
@@ -85,7 +87,7 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
     let installation = installation(args)?;
     // A user's folder that is gone must not come back.
     let is_there = installation.home.path().exists();
-    let _alone = is_there.then(|| installation.lock()).transpose()?;
+    let _alone = is_there.then(|| alone(&installation)).transpose()?;
     let is_in = installation.expect_removable()?;
     let servers = match installation.has_wrapped_servers()? {
         true => installation.unwrap_servers()?,
@@ -142,6 +144,13 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
     }
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for other installations of this user, and says so.
+fn alone(installation: &Installation) -> Result<File, Failure> {
+    installation.lock(|| {
+        output::warn("waiting for another `offcut install` or `offcut uninstall` to end");
+    })
 }
 
 /// Examines an installation.

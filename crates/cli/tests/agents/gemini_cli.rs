@@ -66,8 +66,8 @@ async fn what_is_not_trusted_stays_between_its_tags() {
     let long = lines(3_000);
     let parts = json!([{"text": untrusted("head")}, {"text": untrusted(&long)}]);
     let cases = [
-        (json!(untrusted(&long)), long.clone()),
-        (parts, format!("head\n{long}")),
+        (json!(untrusted(&long)), untrusted(&long)),
+        (parts, untrusted(&format!("head\n{long}"))),
     ];
     for (content, expected) in cases {
         let user = User::new();
@@ -85,6 +85,22 @@ async fn what_is_not_trusted_stays_between_its_tags() {
         let row = &user.0.rows(Agent::GeminiCli, &event).await[0];
         assert_eq!(row.after, shown.len() as u64);
     }
+    // JSON is shown in its shape.
+    let user = User::new();
+    let row = |n: usize| json!({"id": n, "name": format!("name {n}"), "state": "ok"});
+    let rows = json!((0..600).map(row).collect::<Vec<_>>()).to_string();
+    let event = user.event("mcp_db_query", json!({}), json!(untrusted(&rows)));
+    let shown = user.answer(&event).await.unwrap();
+    assert_eq!(
+        crate::support::read_back(&shown),
+        format!("<untrusted_context>\n{rows}")
+    );
+    let preview = Hint::parse(&shown).unwrap().preview;
+    assert!(preview.contains("[600 records]"), "{preview:.200}");
+    assert!(
+        preview.ends_with("\n</untrusted_context>"),
+        "{preview:.200}"
+    );
     // Text outside of them is not enclosed.
     let user = User::new();
     let parts = json!([{"text": untrusted("head")}, {"text": long}]);

@@ -408,6 +408,27 @@ async fn content_of_the_store_is_never_truncated_again() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn a_page_stands_below_what_its_reader_says() {
+    let user = User::new();
+    let long = lines(3_000);
+    let stored = event("Bash", json!({}), bash(&long));
+    user.answer(&stored).await.unwrap();
+    let path = user.store().join("s1/trunc/toolu_1");
+    let text = format!("{}:\n{long}", path.display());
+    for response in [json!(text), json!([{"type": "text", "text": text}])] {
+        let input = json!({"paths": [path]});
+        let event = event("mcp__fs__read_multiple_files", input, response);
+        let answer = user.answer(&event).await.unwrap();
+        let shown = answer.pointer("/0/text").unwrap_or(&answer);
+        let (said, page) = shown.as_str().unwrap().split_once(":\n").unwrap();
+        assert_eq!(said, path.to_str().unwrap());
+        let page = offcut::hint::Hint::parse(page).unwrap();
+        assert_eq!(page.location.unwrap().as_str(), said);
+        assert!(page.preview.starts_with("line 1 of many\nline 2 of many\n"));
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn subagents_and_hostile_ids_have_places_of_their_own() {
     let user = User::new();
     let mut first = event("Bash", json!({}), bash(&lines(3_000)));

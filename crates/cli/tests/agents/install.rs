@@ -198,7 +198,9 @@ fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
         assert_eq!(user.install().unwrap().outcome, Outcome::Added, "{place}");
         let text = user.text();
         assert_eq!(text.matches(" hook claude-code").count(), 1, "{text}");
-        assert!(text.contains("30") && !text.contains("60"), "{text}");
+        let values = parse(&text).to_string();
+        assert!(values.contains(r#""timeout":30"#), "{text}");
+        assert!(!values.contains(r#""timeout":60"#), "{text}");
         user.uninstall().unwrap();
         let others = of_others(&user);
         assert!(
@@ -278,6 +280,52 @@ fn without_its_backup_or_record_an_installation_is_taken_out_too() {
     fs::remove_file(backup).unwrap();
     assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Restored);
     assert!(!path.exists());
+}
+
+#[test]
+fn hooks_of_other_programs_stay() {
+    let command = "/opt/other/tool hook claude-code || true";
+    let hook = json!({"hooks": [{"type": "command", "command": command}]});
+    let others = json!({"hooks": {"PostToolUse": [hook]}}).to_string();
+    let user = User::with(&others);
+    let uninstalled = user.uninstall().unwrap();
+    assert_eq!(uninstalled.outcome, Outcome::Unchanged);
+    assert_eq!((user.text(), uninstalled.values.len()), (others.clone(), 0));
+    // Ours goes, with a record and without one.
+    for program in ["/opt/offcut", "/opt/o c/my tool"] {
+        for is_lost in [false, true] {
+            let installed = user.installation(program).install().unwrap();
+            let changed = user.text() + "// changed\n";
+            fs::write(user.settings(), changed).unwrap();
+            if is_lost {
+                fs::remove_dir_all(user.folder.path().join("home/installed")).unwrap();
+            }
+            let moved = user.installation(&program.replace("/opt", "/usr"));
+            let removed = moved.uninstall().unwrap();
+            assert_eq!(removed.values[0], installed.values[0]);
+            assert_eq!(removed.outcome, Outcome::Removed);
+            assert_eq!(parse(&user.text()), parse(&others));
+            fs::write(user.settings(), &others).unwrap();
+        }
+    }
+}
+
+#[test]
+fn only_removed_values_are_named() {
+    for is_lost in [false, true] {
+        let user = User::with("{\"a\": 1}");
+        let values = user.install().unwrap().values;
+        assert_eq!(values.len(), 2);
+        let mut settings = parse(&user.text());
+        settings["permissions"]["allow"] = json!([]);
+        fs::write(user.settings(), settings.to_string()).unwrap();
+        if is_lost {
+            fs::remove_dir_all(user.folder.path().join("home/installed")).unwrap();
+        }
+        let moved = user.installation("/usr/bin/offcut");
+        assert_eq!(moved.uninstall().unwrap().values, values[..1]);
+        assert!(moved.uninstall().unwrap().values.is_empty());
+    }
 }
 
 #[test]

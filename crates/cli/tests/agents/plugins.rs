@@ -11,7 +11,8 @@ const ECHO: &str = r#"node -e '
 let event = ""; process.stdin.on("data", (part) => event += part).on("end", () => {
   const { tool_response, ...rest } = JSON.parse(event);
   const output = (text) => `${text.length} of ${JSON.stringify(rest)}`;
-  const texts = [tool_response].flat().map(output).slice(0, 2);
+  const texts = [tool_response].flat().map(output);
+  if (texts.length > 1) texts.length = 1;
   console.log(JSON.stringify({ output: Array.isArray(tool_response) ? texts : texts[0] }));
 });'"#;
 const OPENCODE: &str = include_str!("../../src/agents/plugins/opencode.js");
@@ -40,11 +41,16 @@ fn run(plugin: &str, command: &[&str], script: &str) -> Option<Value> {
 }
 
 /// Commands that can't answer: missing, failing, and answering something else.
-const BROKEN: [&[&str]; 4] = [
+const BROKEN: [&[&str]; 5] = [
     &["/nonexistent/offcut"],
     &["sh", "-c", "exit 3"],
     &["sh", "-c", "cat >/dev/null; echo no JSON"],
     &["sh", "-c", "cat >/dev/null; echo '{\"output\": 5}'"],
+    &[
+        "sh",
+        "-c",
+        "cat >/dev/null; echo '{\"output\": [\"a\", \"b\"]}'",
+    ],
 ];
 
 const IN_OPENCODE: &str = r#"
@@ -100,7 +106,7 @@ fn opencodes_results_are_replaced() {
         format!("2000 of {}}}", event("c", "srv_a"))
     );
     let resource = json!({"type": "resource", "resource": {"text": format!("2000 of {}}}", event("c", "srv_b"))}});
-    assert_eq!(answer[7], json!([resource, resource]));
+    assert_eq!(answer[7], json!([resource]));
     assert_eq!(answer[4][1]["data"].as_str().unwrap().len(), 2_000);
     let page = answer[5].as_str().unwrap();
     assert_eq!(
@@ -152,6 +158,8 @@ const failed = { toolName: "bash", isError: true, content: [text(`${long}\n\nCom
 answers.push(await ask(failed));
 on.tool_execution_end({ toolCallId: "c" });
 answers.push(await ask(failed));
+const image = { type: "image", data: long };
+answers.push(await ask({ toolName: "bash", content: [text(long), image, text(long), text("x")] }));
 console.log(JSON.stringify(answers));
 "#;
 
@@ -172,6 +180,9 @@ fn pis_results_are_replaced() {
         answer[4],
         content(format!("{} of {event}}}", 2_000 + status.len()))
     );
+    let together = answer[5]["content"].as_array().unwrap();
+    assert_eq!(together[0]["text"], format!("2000 of {event}}}"));
+    assert_eq!((together.len(), &together[1]["type"]), (2, &json!("image")));
 }
 
 #[test]
@@ -180,6 +191,10 @@ fn pis_results_stay_if_nothing_answers() {
         let Some(answer) = run(PI, command, IN_PI) else {
             return;
         };
-        assert_eq!(answer, json!([null, null, null, null, null]), "{command:?}");
+        assert_eq!(
+            answer,
+            json!([null, null, null, null, null, null]),
+            "{command:?}"
+        );
     }
 }

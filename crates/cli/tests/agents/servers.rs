@@ -278,6 +278,21 @@ fn servers_in_both_files_of_opencode_come_and_go_together() {
     assert_eq!(project.records(), 0);
 }
 
+#[cfg(unix)]
+#[test]
+fn if_one_file_of_opencode_is_read_only_both_stay() {
+    use std::os::unix::fs::PermissionsExt;
+    let text = r#"{"mcp": {"a": {"command": ["a"]}}}"#;
+    let project = Project::with(Agent::OpenCode, text);
+    let other = project.file().with_file_name("opencode.jsonc");
+    fs::write(&other, text).unwrap();
+    fs::set_permissions(project.file(), fs::Permissions::from_mode(0o444)).unwrap();
+    let error = project.installation.wrap_servers().unwrap_err().to_string();
+    assert!(error.contains("read-only"), "{error}");
+    assert_eq!(fs::read_to_string(&other).unwrap(), text);
+    assert_eq!((&*project.text(), project.records()), (text, 0));
+}
+
 #[test]
 fn servers_whose_command_is_none_are_named() {
     let text = r#"{"mcpServers": {"a": {"command": "a", "args": null}, "b": {"command": 3}, "c": {"command": "c"}}}"#;

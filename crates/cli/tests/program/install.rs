@@ -1,5 +1,6 @@
 //! `offcut install`, `doctor` and `uninstall`, one after the other.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -114,7 +115,12 @@ fn installing_and_taking_out_at_once_leaves_nothing_behind() {
             for verb in ["install", "uninstall", "install", "uninstall"] {
                 scope.spawn(move || {
                     let ran = offcut(home, &[verb, "claude-code"]);
-                    assert_eq!((ran.code, &*ran.err), (0, ""), "{verb}");
+                    let waited = ran.err.starts_with("warning: waiting for another");
+                    assert!(
+                        ran.code == 0 && (waited || ran.err.is_empty()),
+                        "{}",
+                        ran.err
+                    );
                 });
             }
         });
@@ -122,6 +128,28 @@ fn installing_and_taking_out_at_once_leaves_nothing_behind() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert_eq!(std::fs::read_to_string(&settings).unwrap(), "{\"a\": 1}");
     }
+}
+
+#[test]
+fn a_program_that_waits_for_another_one_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".local/share/offcut/installed");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lock = std::fs::File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut install = command(&["install", "claude-code"]);
+    let mut waiting = of(&mut install, home.path()).spawn().unwrap();
+    let mut line = String::new();
+    let mut err = BufReader::new(waiting.stderr.take().unwrap());
+    err.read_line(&mut line).unwrap();
+    assert!(
+        line.contains("waiting for another `offcut install`"),
+        "{line}"
+    );
+    drop(lock);
+    err.read_to_string(&mut line).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert!(waiting.wait_with_output().unwrap().status.success());
 }
 
 /// A home directory with Offcut in front of a server, and the two files.
@@ -325,8 +353,12 @@ fn another_shell_knows_the_folder_of_an_installation() {
         );
         let again = run(then, "install").out;
         assert!(again.contains("is in it already"), "{again}");
+        let [folder, aside] = ["x", "aside"].map(|name| home.path().join(name));
+        _ = std::fs::rename(&folder, &aside);
         let other = run("OFFCUT_HOME=$HOME/y", "install");
         assert!(other.err.contains("uninstall"), "{}", other.err);
+        assert!(!folder.exists());
+        _ = std::fs::rename(&aside, &folder);
         let ran = run("OFFCUT_HOME=$HOME/y", "uninstall").out;
         assert!(ran.contains("is removed"), "{ran}");
         assert!(!home.path().join(".claude/settings.json").exists());
@@ -391,11 +423,13 @@ fn other_agents_work_too() {
 #[test]
 fn codex_has_to_be_told_of_the_store() {
     let home = tempfile::tempdir().unwrap();
+    let home = home.path().join("no-break\u{a0}space");
     let mut install = command(&["install", "codex"]);
-    let ran = run_command(of(&mut install, home.path()).env_remove("CODEX_HOME"), "");
-    let store = home.path().join(".local/share/offcut/store");
+    let ran = run_command(of(&mut install, &home).env_remove("CODEX_HOME"), "");
+    let store = home.join(".local/share/offcut/store");
+    let store = store.to_str().unwrap();
     assert!(
-        ran.out.contains(&format!("writable_roots = [{store:?}]")),
+        ran.out.contains(&format!("writable_roots = [\"{store}\"]")),
         "{}",
         ran.out
     );

@@ -124,12 +124,19 @@ impl Hook<'_> {
         if let Some(excerpt) = text.excerpt {
             reduction = reduction.with_previews_of_at_most(excerpt);
         }
+        let given = text.texts.len();
         let whole = match &text.spilled {
             Some(file) => content(file)?,
-            None => ToolOutput::parts(text.texts.into_iter().map(Part::Text).collect()),
+            None => {
+                let whole = |one: String| match text.around {
+                    None => Part::Text(one),
+                    Some(around) => Part::Text(marked(&one, around)),
+                };
+                ToolOutput::parts(text.texts.into_iter().map(whole).collect())
+            }
         };
         let call = ToolCall::new(text.id, tool, input.to_string());
-        let mut shorter = truncate(&reduction, &call, whole).await?;
+        let mut shorter = truncate(&reduction, &call, whole, given).await?;
         if let (Some(shorter), Some(around)) = (&mut shorter, text.around) {
             for text in shorter {
                 *text = put_around(text, around);
@@ -146,9 +153,19 @@ impl Hook<'_> {
     }
 }
 
-/// Puts `around` around the preview of a hint, or around a text that is none.
+/// The text to store: the agent's own reader does not put `around` around what it reads.
+fn marked(text: &str, [before, after]: [&str; 2]) -> String {
+    // JSON with something below it would lose its preview.
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    [before, text, if is_json { "" } else { after }].concat()
+}
+
+/// Puts `around`, of which parts are in the text, around the preview of a hint, or around a text that is none.
 fn put_around(text: &str, [before, after]: [&str; 2]) -> String {
-    let enclosed = |text: &str| [before, text, after].concat();
+    let enclosed = |text: &str| {
+        let text = text.replace(before.trim(), "").replace(after.trim(), "");
+        [before, &text, after].concat()
+    };
     match Hint::parse(text) {
         None => enclosed(text),
         Some(mut hint) => {
@@ -184,11 +201,12 @@ fn mend_surrogates(json: &str) -> Option<String> {
     (copied > 0).then(|| mended + &json[copied..])
 }
 
-/// Truncates one result, and returns its texts. `None` if it stays unchanged.
+/// Truncates one result of `given` texts, and returns no more. `None` if it stays unchanged.
 async fn truncate(
     reduction: &ToolReduction,
     call: &ToolCall,
     result: ToolOutput,
+    given: usize,
 ) -> Result<Option<Vec<String>>, Failure> {
     let truncated = reduction.truncate(call, result).await;
     let truncated = truncated.or_fail("a result could not be stored")?;
@@ -206,7 +224,12 @@ async fn truncate(
         Part::Text(text) => Some(text),
         _ => None,
     });
-    Ok(is_change.then(|| texts.collect()))
+    let texts: Vec<_> = texts.collect();
+    Ok(is_change.then(|| match texts.len() > given {
+        // A page of stored content may stand below what its reader says.
+        true => vec![texts.concat()],
+        false => texts,
+    }))
 }
 
 /// The content of a file as a result that is read piece by piece.

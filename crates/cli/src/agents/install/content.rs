@@ -181,14 +181,37 @@ pub(crate) fn command_of_plugin(text: &str, agent: Agent) -> Option<String> {
     is_ours.then(|| line_of(&words))
 }
 
-/// The hooks in an agent's settings with a command as installations have it, whatever their program and the group.
-pub(super) fn hooks_in(settings: &Value, agent: Agent) -> Vec<Addition> {
+/// The hooks in an agent's settings with a [command of ours](own_commands_in) as installations have it, whatever the
+/// group.
+pub(super) fn hooks_in(settings: &Value, agent: Agent, known: &[Addition]) -> Vec<Addition> {
     let ends = ["", " 2>/dev/null"].map(|end| format!(" hook {agent}{end} || true"));
     let path = format!("hooks.{}", agent.facts().event);
-    let mut commands = commands_in(settings, agent);
+    let mut commands = own_commands_in(settings, agent, known);
     commands.retain(|command| ends.iter().any(|end| command.ends_with(end)));
     let hook = |command| Addition::element(&path, json!({"hooks": [{"command": command}]}));
     commands.into_iter().map(hook).collect()
+}
+
+/// The commands in an agent's settings whose program is called `offcut…`, or as in a `known` value. Another program may
+/// have hooks of agents too.
+pub(super) fn own_commands_in(settings: &Value, agent: Agent, known: &[Addition]) -> Vec<String> {
+    let known = known.iter().filter_map(|one| one.value.pointer(COMMAND));
+    let known = known.filter_map(|command| program_in(command.as_str()?, agent));
+    let known: Vec<&str> = known.collect();
+    let mut commands = commands_in(settings, agent);
+    commands.retain(|command| {
+        let program = program_in(command, agent).unwrap_or_default();
+        // One without a path may stand after other words.
+        let mut words = program.split(' ');
+        words.any(|word| word.starts_with("offcut")) || known.contains(&program)
+    });
+    commands
+}
+
+/// The name of the file that a hook's command runs.
+fn program_in(command: &str, agent: Agent) -> Option<&str> {
+    let (words, _) = command.split_once(&*format!(" hook {agent}"))?;
+    words.trim_end_matches(['\'', '"']).rsplit('/').next()
 }
 
 /// The commands in an agent's settings that answer with Offcut.

@@ -103,7 +103,7 @@ impl AgentFile {
     }
 
     /// Refuses a file that is read-only.
-    pub(super) fn expect_writable(&self) -> Result<(), Failure> {
+    pub(crate) fn expect_writable(&self) -> Result<(), Failure> {
         let found = fs::metadata(&self.target);
         if found.is_ok_and(|found| found.permissions().readonly()) {
             return Err(self.refused(

@@ -46,8 +46,8 @@ async function shorten(event) {
   if (!texts.every(isText) || Buffer.byteLength(texts.join("")) < MIN_BYTES) return event.tool_response;
   try {
     const { output } = JSON.parse(await ask(event));
-    const isRight = Array.isArray(event.tool_response) ? Array.isArray(output) && output.every(isText) : isText(output);
-    return isRight ? output : event.tool_response;
+    const isList = Array.isArray(output) && output.every(isText) && [texts.length, 1].includes(output.length);
+    return (Array.isArray(event.tool_response) ? isList : isText(output)) ? output : event.tool_response;
   } catch {
     return event.tool_response;
   }

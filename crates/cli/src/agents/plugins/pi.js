@@ -41,14 +41,17 @@ function ask(event, signal) {
   });
 }
 
-/** The text that takes the place of the event's output. */
+/** The texts that take the place of the event's: as many, or one. */
 async function shorten(event, signal) {
-  if (Buffer.byteLength(event.tool_response) < MIN_BYTES) return event.tool_response;
+  const texts = event.tool_response;
+  const isText = (text) => typeof text === "string";
+  if (Buffer.byteLength(texts.join("")) < MIN_BYTES) return texts;
   try {
     const { output } = JSON.parse(await ask(event, signal));
-    return typeof output === "string" ? output : event.tool_response;
+    const isRight = Array.isArray(output) && output.every(isText) && [texts.length, 1].includes(output.length);
+    return isRight ? output : texts;
   } catch {
-    return event.tool_response;
+    return texts;
   }
 }
 
@@ -68,32 +71,30 @@ export default function (pi) {
     SEEN.add(event);
     const named = event.details?.fullOutputPath ?? spilledBy.get(event.toolCallId);
     const spilled = event.toolName === "bash" && typeof named === "string" ? named : undefined;
-    const texts = event.content.filter((block) => block.type === "text");
-    let isShorter = false;
-    const content = [];
-    for (const block of event.content) {
-      if (block.type !== "text") {
-        content.push(block);
-        continue;
-      }
-      const status = spilled && event.isError ? (STATUS.exec(block.text)?.[0] ?? "") : "";
-      const output = block.text.slice(0, block.text.length - status.length);
-      const at = texts.indexOf(block);
-      const text = await shorten(
-        {
-          session_id: ctx.sessionManager.getSessionId(),
-          cwd: ctx.cwd,
-          tool_use_id: texts.length > 1 ? `${event.toolCallId}-${at}` : event.toolCallId,
-          tool_name: event.toolName,
-          tool_input: event.input,
-          tool_response: output,
-          spilled,
-        },
-        ctx.signal,
-      );
-      isShorter ||= text !== output;
-      content.push({ ...block, text: text + status });
-    }
-    return isShorter ? { content } : undefined;
+    const blocks = event.content.filter((block) => block.type === "text");
+    const texts = blocks.map((block) => block.text);
+    const status = spilled && event.isError ? (STATUS.exec(texts.at(-1))?.[0] ?? "") : "";
+    if (status) texts.push(texts.pop().slice(0, -status.length));
+    const shorter = await shorten(
+      {
+        session_id: ctx.sessionManager.getSessionId(),
+        cwd: ctx.cwd,
+        tool_use_id: event.toolCallId,
+        tool_name: event.toolName,
+        tool_input: event.input,
+        tool_response: texts,
+        spilled,
+      },
+      ctx.signal,
+    );
+    if (shorter === texts) return undefined;
+    shorter.push(shorter.pop() + status);
+    const content = event.content.flatMap((block) => {
+      const at = blocks.indexOf(block);
+      if (at < 0) return block;
+      // Many texts may have become one.
+      return at < shorter.length ? { ...block, text: shorter[at] } : [];
+    });
+    return { content };
   });
 }

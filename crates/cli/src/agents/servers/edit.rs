@@ -45,12 +45,10 @@ pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (Stri
 
 /// The changes that have put `front` in front of servers, as far as their commands tell.
 pub(super) fn by_shape(servers: &[Server], front: &[String]) -> Vec<Wrapped> {
-    let is_in_front = |command: &ServerCommand| {
-        command.words.len() > front.len() && command.words.starts_with(front)
-    };
+    let is_ours = |command: &ServerCommand| command.is_behind(front);
     let ours = servers
         .iter()
-        .filter(|server| server.command.as_ref().is_some_and(is_in_front));
+        .filter(|server| server.command.as_ref().is_some_and(is_ours));
     let ours = ours.map(|server| Wrapped {
         path: server.path.clone(),
         front: front.to_vec(),
@@ -90,12 +88,10 @@ pub(super) fn undone(text: &str, servers: &[Server], record: &[Wrapped]) -> (Str
         let Some(command) = &server.command else {
             continue;
         };
-        let is_in_front = |one: &Wrapped| {
-            command.words.len() > one.front.len() && command.words.starts_with(&one.front)
-        };
         let mut own = record.iter().filter(|one| one.path == server.path);
-        let found = own.find(|one| is_in_front(one)).or_else(|| {
-            let at = renamed.iter().position(|one| is_in_front(one));
+        let found = own.find(|one| command.is_behind(&one.front)).or_else(|| {
+            let mut others = renamed.iter();
+            let at = others.position(|one| command.is_behind(&one.front));
             at.map(|at| renamed.remove(at))
         });
         if let Some(found) = found {

@@ -35,6 +35,11 @@ pub(super) enum ArgsPlace {
 }
 
 impl ServerCommand {
+    /// Returns true if `front` is in front of other words.
+    pub(super) fn is_behind(&self, front: &[String]) -> bool {
+        self.words.len() > front.len() && self.words.starts_with(front)
+    }
+
     /// The words that run Offcut, if it is in front of the server.
     pub(super) fn front(&self) -> Option<&[String]> {
         let at = match &self.words[..] {

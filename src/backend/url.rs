@@ -133,7 +133,7 @@ impl StoreUrl {
     }
 }
 
-/// What stands before `//` where its colon was forgotten.
+/// Schemes, which stand before `//` where their colon was forgotten.
 const SCHEMES: [&str; 9] = [
     "abfs", "az", "azure", "file", "gs", "http", "https", "memory", "s3",
 ];

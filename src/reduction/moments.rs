@@ -98,7 +98,7 @@ impl ToolReduction {
             Some(page) => page,
             None => {
                 let output: ToolOutput = run().await.into();
-                // What is never stored must not become bytes.
+                // Bytes that are never stored would be lost.
                 let output = match self.truncates(&call.name) && !call.is_for_program {
                     true => output.without_media(|part| format.takes(part)),
                     false => output,

@@ -330,7 +330,7 @@ impl Engine {
             let all = std::mem::take(parts).into_iter();
             *parts = all.map(|part| medium(part, call.format)).collect();
         }
-        // What is never stored must not become bytes.
+        // Bytes that are never stored would be lost.
         if self.reduction.truncates(&call.call.name) && !call.call.is_for_program {
             output = output.without_media(|part| call.format.takes(part));
         }

@@ -879,7 +879,7 @@ impl jaq_core::ValT for Value {
 }
 
 /// The range of an array of `length` items that a path leads to, and what is left of the path; it is empty beyond the array.
-/// `Err` is the place in the path of what is no place in an array.
+/// `Err` is where the path has a key that an array does not have.
 fn place_in(length: usize, path: &[Value]) -> Result<(std::ops::Range<usize>, &[Value]), usize> {
     let mut range = 0..length;
     for (nth, key) in path.iter().enumerate() {

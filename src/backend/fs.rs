@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use self::directory::{Directory, Found};
-use self::error::{CHECKING, READING, blocking, failed, is_absent};
+use self::error::{CHECKING, READING, failed, is_absent};
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
@@ -40,7 +40,7 @@ impl Fs {
     /// The reason why the store can't store, and how to fix it.
     pub async fn check(&self) -> Result<(), BackendError> {
         let store = self.clone();
-        blocking(move || store.check_now()).await
+        self.threads.run(move || store.check_now()).await
     }
 
     fn check_now(&self) -> Result<(), BackendError> {
@@ -138,17 +138,20 @@ impl Backend for Fs {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let (store, key) = (self.clone(), key.clone());
-        blocking(move || store.put_now(&key, &content)).await
+        self.threads
+            .run(move || store.put_now(&key, &content))
+            .await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         let store = self.clone();
-        Ok(Box::new(blocking(move || FsWriter::open(&store)).await?))
+        let writer = self.threads.run(move || FsWriter::open(&store));
+        Ok(Box::new(writer.await?))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let (store, key) = (self.clone(), key.clone());
-        blocking(move || store.read_now(&key, &range)).await
+        self.threads.run(move || store.read_now(&key, &range)).await
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
@@ -157,21 +160,23 @@ impl Backend for Fs {
 
     async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
         let (store, key) = (self.clone(), key.clone());
-        blocking(move || {
-            store
-                .remove_now(&key, before)
-                .map_err(|source| failed(source, "removing", &store.locate(&key)))
-        })
-        .await
+        self.threads
+            .run(move || {
+                store
+                    .remove_now(&key, before)
+                    .map_err(|source| failed(source, "removing", &store.locate(&key)))
+            })
+            .await
     }
 
     /// Removes staging files of killed processes.
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
         let store = self.clone();
-        blocking(move || {
-            stage::tidy(&store, before)
-                .map_err(|source| failed(source, "tidying up in", &store.place()))
-        })
-        .await
+        self.threads
+            .run(move || {
+                stage::tidy(&store, before)
+                    .map_err(|source| failed(source, "tidying up in", &store.place()))
+            })
+            .await
     }
 }

@@ -17,7 +17,7 @@ use futures_util::{StreamExt, stream};
 use job::{Job, MAX_TAKEN_BACK};
 
 use crate::config::{Hooks, Policy, PreviewLength};
-use crate::content::{Body, ToolCall, ToolOutput, parts_of};
+use crate::content::{Body, Part, ToolCall, ToolOutput, parts_of};
 use crate::error::OffloadError;
 use crate::preview::Preview;
 use crate::session::Session;
@@ -46,8 +46,13 @@ async fn show_whole(
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
     let ToolOutput { body, is_error } = output;
-    let (chunks, interrupted) = body.collect().await;
-    let (parts, is_lossy) = parts_of(chunks.iter().cloned());
+    let (chunks, interrupted) = match body {
+        Body::Parts(parts) => return Ok(Truncated::new(parts, is_error, None, None)),
+        stream @ Body::Stream(_) => stream.collect().await,
+    };
+    let (parts, _) = parts_of(chunks.iter().cloned());
+    let says_all = |part: &Part| !matches!(part, Part::Text(text) if text.contains(char::REPLACEMENT_CHARACTER));
+    let says_all = parts.iter().all(says_all);
     let policy = session.policy(&call.name).clone();
     let whole = Policy {
         skip_truncation: false,
@@ -62,9 +67,10 @@ async fn show_whole(
         },
         ..policy
     };
-    let Some(job) = Job::of(session, call, &whole).filter(|_| is_lossy) else {
+    let Some(job) = Job::of(session, call, &whole).filter(|_| !says_all) else {
         return Ok(Truncated::new(parts, is_error, interrupted, None));
     };
+    drop(parts);
     let chunks = chunks.into_iter().map(Ok).chain(interrupted.map(Err));
     let output = ToolOutput {
         body: Body::Stream(stream::iter(chunks).boxed()),

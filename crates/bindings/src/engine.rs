@@ -747,7 +747,9 @@ fn as_given(given: &[Value], shown: Vec<Part>) -> Value {
         // A hint stands where the first of the texts did that it is for.
         let whole = rest.iter().position(|one| text_in(one) == Some(&text));
         let own = whole.or_else(|| rest.iter().position(|one| text_in(one).is_some()));
-        let mut part = own.map_or(json!({"type": "text"}), |own| rest[own].clone());
+        let like = || given.iter().rfind(|one| text_in(one).is_some()).cloned();
+        let part = own.map(|own| rest[own].clone()).or_else(like);
+        let mut part = part.unwrap_or(json!({"type": "text"}));
         rest = own.map_or(rest, |own| &rest[own + 1..]);
         part["text"] = text.into();
         part

@@ -1,6 +1,7 @@
 //! Translation of I/O errors into the store's errors, with advice.
 
 use std::io;
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -102,37 +103,46 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
     source
 }
 
-/// Threads that all directories together may block. A file system that hangs blocks them until it answers, whoever still
-/// waits, and the others of the runtime's threads are for other work.
-const MOST_THREADS: usize = 128;
-static THREADS: Semaphore = Semaphore::const_new(MOST_THREADS);
+/// Threads that one directory may block. A file system that hangs blocks them until it answers, whoever still waits, and
+/// the others of the runtime's threads are for other work.
+const MOST_THREADS: usize = 32;
 
-/// Runs `work` on one of tokio's blocking threads.
-///
-/// If the future is dropped, `work` still runs to its end or never starts. So it must own its data
-/// and clean up when dropped.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
-) -> Result<T, BackendError> {
-    let runtime = Handle::try_current().map_err(|source| {
-        let why = "a store in a directory needs a tokio runtime; call it within one";
-        BackendError::new(ErrorKind::Other, why).with_source(source)
-    })?;
-    let thread = THREADS.acquire().await;
-    let work = move || {
-        let _thread = thread;
-        work()
-    };
-    let done = runtime.spawn_blocking(work).await;
-    done.unwrap_or_else(|source| {
-        let why = "the runtime shut down before the store answered";
-        Err(BackendError::new(ErrorKind::Other, why).with_source(source))
-    })
+/// Those of tokio's blocking threads that a directory may block.
+#[derive(Clone, Debug)]
+pub(super) struct BlockingThreads(Arc<Semaphore>);
+
+impl BlockingThreads {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(MOST_THREADS)))
+    }
+
+    /// Runs `work` on one of them.
+    ///
+    /// If the future is dropped, `work` still runs to its end or never starts. So it must own its data
+    /// and clean up when dropped.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let runtime = Handle::try_current().map_err(|source| {
+            let why = "a store in a directory needs a tokio runtime; call it within one";
+            BackendError::new(ErrorKind::Other, why).with_source(source)
+        })?;
+        let thread = Arc::clone(&self.0).acquire_owned().await;
+        let work = move || {
+            let _thread = thread;
+            work()
+        };
+        let done = runtime.spawn_blocking(work).await;
+        done.unwrap_or_else(|source| {
+            let why = "the runtime shut down before the store answered";
+            Err(BackendError::new(ErrorKind::Other, why).with_source(source))
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::Duration;
 
@@ -140,29 +150,34 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn few_threads_are_blocked_at_a_time() {
+        let threads = BlockingThreads::new();
         let (hangs, begun) = (
             Arc::new(AtomicBool::new(true)),
             Arc::new(AtomicUsize::new(0)),
         );
         let tasks = (0..3 * MOST_THREADS).map(|_| {
             let (hangs, begun) = (Arc::clone(&hangs), Arc::clone(&begun));
-            tokio::spawn(blocking(move || {
+            let threads = threads.clone();
+            let work = move || {
                 begun.fetch_add(1, Ordering::SeqCst);
                 while hangs.load(Ordering::SeqCst) {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 Ok(())
-            }))
+            };
+            tokio::spawn(async move { threads.run(work).await })
         });
         let tasks: Vec<_> = tasks.collect();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        while begun.load(Ordering::SeqCst) < MOST_THREADS {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
         let most = begun.load(Ordering::SeqCst);
         hangs.store(false, Ordering::SeqCst);
         for task in tasks {
             assert!(task.await.unwrap().is_ok());
         }
-        // Other tests may have some of the threads.
-        assert!(most > 0 && most <= MOST_THREADS, "{most}");
+        assert_eq!(most, MOST_THREADS);
         assert_eq!(begun.load(Ordering::SeqCst), 3 * MOST_THREADS);
     }
 
@@ -219,7 +234,8 @@ mod tests {
 
     #[test]
     fn l7_without_a_runtime_it_is_an_error() {
-        let mut work = Box::pin(blocking(|| Ok(())));
+        let threads = BlockingThreads::new();
+        let mut work = Box::pin(threads.run(|| Ok(())));
         let polled = work
             .as_mut()
             .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));

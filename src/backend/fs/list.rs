@@ -6,7 +6,7 @@ use cap_std::fs::{DirEntry, ReadDir};
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::directory::Directory;
-use super::error::{blocking, failed};
+use super::error::failed;
 use super::stage::STAGING;
 use super::store::Fs;
 use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
@@ -15,7 +15,8 @@ use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 /// an error, and the stream continues with the next one. So does a link to another directory of the
 /// store, since its content has two names.
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
-    let walk = blocking(move || {
+    let threads = store.threads.clone();
+    let walk = move || {
         let found = Vec::new();
         let mut walk = Walk { store, found };
         match Directory::open(&walk.store).and_then(|directory| directory.0.entries()) {
@@ -23,7 +24,8 @@ pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>>
             Err(error) => walk.fail(error, ""),
         }
         Ok(walk.found)
-    });
+    };
+    let walk = async move { threads.run(walk).await };
     let found = |walked: Result<Vec<_>, _>| walked.unwrap_or_else(|error| vec![Err(error)]);
     stream::once(walk)
         .flat_map(move |walked| stream::iter(found(walked)))

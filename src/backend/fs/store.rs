@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{OPENING, failed};
+use super::error::{BlockingThreads, OPENING, failed};
 use super::place;
 use crate::backend::home::refuse_home;
 use crate::backend::{BackendError, ErrorKind, Location};
@@ -59,6 +59,7 @@ pub struct Fs {
     /// Prefix of locations; ends in `/`.
     pub(super) shown_as: Arc<str>,
     pub(super) durable: bool,
+    pub(super) threads: BlockingThreads,
 }
 
 impl Fs {
@@ -96,6 +97,7 @@ impl Fs {
             shown_as: path.clone(),
             path,
             durable: false,
+            threads: BlockingThreads::new(),
         })
     }
 

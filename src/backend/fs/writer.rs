@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
-use super::error::{blocking, failed};
+use super::error::{BlockingThreads, failed};
 use super::stage::Stage;
 use super::store::Fs;
 use crate::backend::memory::finished;
@@ -26,6 +26,7 @@ pub(super) struct FsWriter {
     /// False during a call that writes, and after one that failed or was dropped: nothing can be appended or
     /// named, but existing bytes can be read.
     is_whole: bool,
+    threads: BlockingThreads,
 }
 
 struct Buffered {
@@ -97,6 +98,7 @@ impl FsWriter {
                 pending: Vec::new(),
             })),
             is_whole: true,
+            threads: store.threads.clone(),
         })
     }
 
@@ -106,7 +108,8 @@ impl FsWriter {
         work: impl FnOnce(&mut Buffered) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
         let buffered = Arc::clone(&self.buffered);
-        blocking(move || work(&mut buffered.blocking_lock())).await
+        let work = move || work(&mut buffered.blocking_lock());
+        self.threads.run(work).await
     }
 
     /// Notes that nothing can be appended any more if the call that begins here fails or is dropped.

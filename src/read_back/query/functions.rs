@@ -15,6 +15,8 @@ use super::value::{Characters, Error, ValR, Value};
 /// Size limits of compiled patterns, in bytes, and of a text that is searched by one of each, so that the time of one
 /// search is bounded.
 const PATTERNS: [(usize, usize); 2] = [(64 << 10, 1 << 20), (1 << 20, 64 << 10)];
+/// The most groups of a large one, the whole match included.
+const MOST_GROUPS: usize = 16;
 /// The number of patterns that are kept compiled.
 const KEPT: usize = 32;
 
@@ -185,7 +187,13 @@ fn compiled(pattern: &str, flags: &str) -> Result<Rc<Pattern>, Error> {
         };
         let [(small, long), (large, short)] = PATTERNS;
         let regex = match build(small) {
-            Err(regex::Error::CompiledTooBig(_)) => build(large).map(|regex| (regex, short)),
+            // Each search may hold a place for each group in each state.
+            Err(regex::Error::CompiledTooBig(_)) => {
+                build(large).and_then(|regex| match regex.captures_len() <= MOST_GROUPS {
+                    true => Ok((regex, short)),
+                    false => Err(regex::Error::CompiledTooBig(large)),
+                })
+            }
             regex => regex.map(|regex| (regex, long)),
         };
         let regex = regex.map_err(Error::str)?;

@@ -285,20 +285,23 @@ impl Value {
                         field.remove(rest)?;
                     }
                 }
-                fields.retain(|key, _| {
-                    let rest = inner.get(key);
-                    !rest.is_some_and(|rest| rest.iter().any(|rest| rest.is_empty()))
-                });
+                let ends = |rest: &Vec<&[Self]>| rest.iter().any(|rest| rest.is_empty());
+                if inner.values().any(ends) {
+                    fields.retain(|key, _| !inner.get(key).is_some_and(ends));
+                }
                 Ok(())
             }
             Self::Array(array) => {
                 let length = array.content.len();
-                let mut gone = vec![false; length];
+                let mut gone = Vec::new();
                 let mut inner = BTreeMap::<usize, Vec<&[Self]>>::new();
                 for path in paths {
                     step();
                     match place_in(length, path) {
-                        Ok((range, [])) => gone[range].fill(true),
+                        Ok((range, [])) => {
+                            gone.resize(length, false);
+                            gone[range].fill(true);
+                        }
                         Ok((range, rest)) => inner.entry(range.start).or_default().push(rest),
                         Err(at) => return Err(wrong(self, &path[at..])),
                     }
@@ -309,8 +312,10 @@ impl Value {
                         item.remove(&rest)?;
                     }
                 }
-                let mut gone = gone.into_iter();
-                items.retain(|_| !gone.next().unwrap_or_default());
+                if !gone.is_empty() {
+                    let mut gone = gone.into_iter();
+                    items.retain(|_| !gone.next().unwrap_or_default());
+                }
                 Ok(())
             }
             _ => Err(wrong(self, paths[0])),

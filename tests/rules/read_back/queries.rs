@@ -229,6 +229,10 @@ async fn r5_a_mistake_is_answered_with_its_cure() {
         ),
         ("\"x\" | test(\"(?=a)\")", "look-around"),
         ("break $x", "label"),
+        (
+            "\"x\" * 200 | test((\"()\" * 10000) + \"x+\")",
+            "size limit",
+        ),
         ("{\"a\": 1} | @csv", "a row must be an array"),
         ("[[1]] | @tsv", "a cell of a row"),
         ("[[1]] | join(\"-\")", "cannot calculate"),

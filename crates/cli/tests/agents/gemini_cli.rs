@@ -91,10 +91,7 @@ async fn what_is_not_trusted_stays_between_its_tags() {
     let rows = json!((0..600).map(row).collect::<Vec<_>>()).to_string();
     let event = user.event("mcp_db_query", json!({}), json!(untrusted(&rows)));
     let shown = user.answer(&event).await.unwrap();
-    assert_eq!(
-        crate::support::read_back(&shown),
-        format!("<untrusted_context>\n{rows}")
-    );
+    assert_eq!(crate::support::read_back(&shown), rows);
     let preview = Hint::parse(&shown).unwrap().preview;
     assert!(preview.contains("[600 records]"), "{preview:.200}");
     assert!(

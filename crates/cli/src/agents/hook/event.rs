@@ -112,7 +112,8 @@ impl Hook<'_> {
         let agent = self.agent.facts().name;
         let mut row = Row::new(agent, &event.session_id, tool, text.shown as u64);
         row.is_read = self.surroundings.reads_store(&event.cwd, input);
-        if row.is_read || text.stays || self.surroundings.is_own_hint(&text.texts.join("\n")) {
+        let stays = text.stays || !self.reduction.truncates(tool);
+        if row.is_read || stays || self.surroundings.is_own_hint(&text.texts.join("\n")) {
             return Ok((None, row));
         }
         let session = match &event.agent_id {
@@ -155,9 +156,11 @@ impl Hook<'_> {
 
 /// The text to store: the agent's own reader does not put `around` around what it reads.
 fn marked(text: &str, [before, after]: [&str; 2]) -> String {
-    // JSON with something below it would lose its preview.
-    let is_json = text.trim_start().starts_with(['{', '[']);
-    [before, text, if is_json { "" } else { after }].concat()
+    // JSON between other lines would be none, and lose its preview.
+    match text.trim_start().starts_with(['{', '[']) {
+        true => text.to_owned(),
+        false => [before, text, after].concat(),
+    }
 }
 
 /// Puts `around`, of which parts are in the text, around the preview of a hint, or around a text that is none.

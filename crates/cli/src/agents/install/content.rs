@@ -211,7 +211,10 @@ pub(super) fn own_commands_in(settings: &Value, agent: Agent, known: &[Addition]
 /// The name of the file that a hook's command runs.
 fn program_in(command: &str, agent: Agent) -> Option<&str> {
     let (words, _) = command.split_once(&*format!(" hook {agent}"))?;
-    words.trim_end_matches(['\'', '"']).rsplit('/').next()
+    words
+        .trim_end_matches(['\'', '"'])
+        .rsplit(['/', '\\'])
+        .next()
 }
 
 /// The commands in an agent's settings that answer with Offcut.

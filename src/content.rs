@@ -221,8 +221,7 @@ impl ToolOutput {
 
     /// The same with bytes in place of the media that a message does not [take](crate::format::LoopFormat::takes), each
     /// after a text that names it: the message could only spell them. Media in a stream stay.
-    #[must_use]
-    pub fn without_media(self, takes: impl Fn(&Part) -> bool) -> Self {
+    pub(crate) fn without_media(self, takes: impl Fn(&Part) -> bool) -> Self {
         let is_media = |part: &Part| matches!(part, Part::Media { .. }) && !takes(part);
         let parts = match self.body {
             Body::Parts(parts) if parts.iter().any(is_media) => parts,

@@ -39,8 +39,16 @@ impl Fs {
     ///
     /// The reason why the store can't store, and how to fix it.
     pub async fn check(&self) -> Result<(), BackendError> {
+        self.blocking(Self::check_now).await
+    }
+
+    /// Lets a blocking thread work on the store.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
         let store = self.clone();
-        self.threads.run(move || store.check_now()).await
+        self.threads.run(move || work(&store)).await
     }
 
     fn check_now(&self) -> Result<(), BackendError> {
@@ -137,21 +145,19 @@ impl Backend for Fs {
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-        let (store, key) = (self.clone(), key.clone());
-        self.threads
-            .run(move || store.put_now(&key, &content))
+        let key = key.clone();
+        self.blocking(move |store| store.put_now(&key, &content))
             .await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        let store = self.clone();
-        let writer = self.threads.run(move || FsWriter::open(&store));
-        Ok(Box::new(writer.await?))
+        Ok(Box::new(self.blocking(FsWriter::open).await?))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let (store, key) = (self.clone(), key.clone());
-        self.threads.run(move || store.read_now(&key, &range)).await
+        let key = key.clone();
+        self.blocking(move |store| store.read_now(&key, &range))
+            .await
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
@@ -159,24 +165,21 @@ impl Backend for Fs {
     }
 
     async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
-        let (store, key) = (self.clone(), key.clone());
-        self.threads
-            .run(move || {
-                store
-                    .remove_now(&key, before)
-                    .map_err(|source| failed(source, "removing", &store.locate(&key)))
-            })
-            .await
+        let key = key.clone();
+        self.blocking(move |store| {
+            store
+                .remove_now(&key, before)
+                .map_err(|source| failed(source, "removing", &store.locate(&key)))
+        })
+        .await
     }
 
     /// Removes staging files of killed processes.
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
-        let store = self.clone();
-        self.threads
-            .run(move || {
-                stage::tidy(&store, before)
-                    .map_err(|source| failed(source, "tidying up in", &store.place()))
-            })
-            .await
+        self.blocking(move |store| {
+            stage::tidy(store, before)
+                .map_err(|source| failed(source, "tidying up in", &store.place()))
+        })
+        .await
     }
 }

@@ -6,6 +6,7 @@ use super::{Report, ToolReduction};
 use crate::content::{ToolCall, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::LoopFormat;
+use crate::truncate::Truncated;
 
 impl ToolReduction {
     /// A reduction with the settings that measured best, over the store in the directory `path`. The
@@ -82,8 +83,8 @@ impl ToolReduction {
 
     /// The moment of a tool call: returns the message that answers `call`. [Answers](Self::answer)
     /// calls of the reader itself; runs the tool for all others, and [truncates](Self::truncate) its
-    /// result. An `Err` of the tool is shown as a result marked as an error. Media that the format
-    /// does not [take](LoopFormat::takes) are [bytes](ToolOutput::without_media).
+    /// result [for the format](Self::truncate_for). An `Err` of the tool is shown as a result marked as
+    /// an error.
     ///
     /// # Errors
     ///
@@ -96,18 +97,31 @@ impl ToolReduction {
     ) -> Result<F::Message, OffloadError> {
         let shown = match self.answer(call).await? {
             Some(page) => page,
-            None => {
-                let output: ToolOutput = run().await.into();
-                // Bytes that are never stored would be lost.
-                let output = match self.truncates(&call.name) && !call.is_for_program {
-                    true => output.without_media(|part| format.takes(part)),
-                    false => output,
-                };
-                self.truncate(call, output).await?
-            }
+            None => self.truncate_for(&format, call, run().await.into()).await?,
         };
         let is_error = shown.is_error || shown.interrupted.is_some();
         let parts = shown.for_message(|part| format.takes(part));
         Ok(format.tool_message(call, parts, is_error))
+    }
+
+    /// [Truncates](Self::truncate) a result for a message of this format: media that it does not
+    /// [take](LoopFormat::takes) are bytes, each after a text that names it, since the message could only spell them.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`truncate`](Self::truncate).
+    pub async fn truncate_for<F: LoopFormat>(
+        &self,
+        format: &F,
+        call: &ToolCall,
+        output: ToolOutput,
+    ) -> Result<Truncated, OffloadError> {
+        // Bytes that are never stored would be lost.
+        let is_stored = self.truncates(&call.name) && !call.is_for_program;
+        let output = match is_stored {
+            true => output.without_media(|part| format.takes(part)),
+            false => output,
+        };
+        self.truncate(call, output).await
     }
 }

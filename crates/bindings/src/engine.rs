@@ -330,12 +330,10 @@ impl Engine {
             let all = std::mem::take(parts).into_iter();
             *parts = all.map(|part| medium(part, call.format)).collect();
         }
-        // Bytes that are never stored would be lost.
-        if self.reduction.truncates(&call.call.name) && !call.call.is_for_program {
-            output = output.without_media(|part| call.format.takes(part));
-        }
-        let shown = self.reduction.truncate(&call.call, output).await?;
-        Ok(call.answered(shown))
+        let shown = self
+            .reduction
+            .truncate_for(&call.format, &call.call, output);
+        Ok(call.answered(shown.await?))
     }
 
     /// Truncates the result of a call. Returns what is shown in its place, and the report: a text, or the JSON of parts for

@@ -15,9 +15,8 @@ use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 /// an error, and the stream continues with the next one. So does a link to another directory of the
 /// store, since its content has two names.
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
-    let threads = store.threads.clone();
-    let walk = move || {
-        let found = Vec::new();
+    let walk = |store: &Fs| {
+        let (store, found) = (store.clone(), Vec::new());
         let mut walk = Walk { store, found };
         match Directory::open(&walk.store).and_then(|directory| directory.0.entries()) {
             Ok(entries) => walk.directory(entries, ""),
@@ -25,7 +24,7 @@ pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>>
         }
         Ok(walk.found)
     };
-    let walk = async move { threads.run(walk).await };
+    let walk = async move { store.blocking(walk).await };
     let found = |walked: Result<Vec<_>, _>| walked.unwrap_or_else(|error| vec![Err(error)]);
     stream::once(walk)
         .flat_map(move |walked| stream::iter(found(walked)))

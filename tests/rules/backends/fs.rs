@@ -52,7 +52,7 @@ async fn a_durable_directory_keeps_the_contract() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_directory_keeps_the_contract() {
     let homes = Mutex::default();
-    for prefix in [".offcut", "offcut:", "s3://x/", "/", "", "呼 叫"] {
+    for prefix in ["s3://x/", "", "呼 叫"] {
         conformance(async || Fs::open(made(&homes)).unwrap().shown_as(prefix)).await;
     }
 }

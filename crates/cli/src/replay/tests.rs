@@ -336,7 +336,7 @@ fn a_naive_loop_gives_the_same_figures_on_real_transcripts() {
     else {
         return;
     };
-    let every = if cfg!(debug_assertions) { 12 } else { 1 };
+    let every = if cfg!(debug_assertions) { 24 } else { 1 };
     let ready = ["cache-friendly"].map(|name| settings::load(name).unwrap());
     let chosen: Vec<Source> = all.into_iter().step_by(every).collect();
     for source in &chosen {

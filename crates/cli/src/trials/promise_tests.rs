@@ -3,7 +3,8 @@
 use super::schedule::schedule;
 use super::{Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text};
 
-const TRIALS: u64 = 2_000;
+/// Fewer in an unoptimized build, where all of them take a minute.
+const TRIALS: u64 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 /// The design of `offcut trial` without options.
 const DESIGN: Design = Design {
     difference: 0.05,
@@ -70,11 +71,15 @@ fn found(design: Design, tasks: usize, difference: f64, spread: f64) -> (u64, u6
     found
 }
 
-/// The bounds between which a count of 2 000 trials with this probability stays, all but once in a thousand.
+/// The bounds between which a count of all trials with this probability stays, all but once in a thousand.
 fn bounds(probability: f64) -> (u64, u64) {
-    let mut term = (TRIALS as f64 * (1.0 - probability).ln()).exp();
-    let (mut sum, mut low, mut high) = (0.0, None, TRIALS);
-    for count in 0..=TRIALS {
+    bounds_of(TRIALS, probability)
+}
+
+fn bounds_of(trials: u64, probability: f64) -> (u64, u64) {
+    let mut term = (trials as f64 * (1.0 - probability).ln()).exp();
+    let (mut sum, mut low, mut high) = (0.0, None, trials);
+    for count in 0..=trials {
         sum += term;
         if sum > 0.000_5 && low.is_none() {
             low = Some(count);
@@ -83,7 +88,7 @@ fn bounds(probability: f64) -> (u64, u64) {
             high = count;
             break;
         }
-        term *= (TRIALS - count) as f64 / (count + 1) as f64 * probability / (1.0 - probability);
+        term *= (trials - count) as f64 / (count + 1) as f64 * probability / (1.0 - probability);
     }
     (low.unwrap(), high)
 }
@@ -91,12 +96,12 @@ fn bounds(probability: f64) -> (u64, u64) {
 #[test]
 fn bounds_are_those_of_the_binomial() {
     // 100 of 2 000 at 5 %, with a standard deviation of 9.75; 1 600 at 80 %, with 17.9.
-    let (low, high) = bounds(0.05);
+    let (low, high) = bounds_of(2_000, 0.05);
     assert!(
         (68..=71).contains(&low) && (133..=136).contains(&high),
         "{low} to {high}"
     );
-    let (low, high) = bounds(0.2);
+    let (low, high) = bounds_of(2_000, 0.2);
     assert!(
         (341..=344).contains(&low) && (458..=462).contains(&high),
         "{low} to {high}"

@@ -1,7 +1,6 @@
 //! Settings, their defaults, and each tool's policy that overrides them.
 
 mod advice;
-mod distinct;
 mod error;
 mod file;
 mod policy;
@@ -122,11 +121,9 @@ macro_rules! options {
                 elsewhere("lang");
             /// Sentences that replace the built-in ones in hints, by language. They don't affect a hint's
             /// header or preview.
-            #[serde(deserialize_with = "distinct::map_of_maps")]
             templates: BTreeMap<Language, BTreeMap<Sentence, String>> = BTreeMap::new(),
                 elsewhere("placeholder");
             /// Overrides for single tools, by name.
-            #[serde(deserialize_with = "distinct::map")]
             tool_config: BTreeMap<String, ToolPolicy> = BTreeMap::new(),
                 elsewhere("per_tool", "tools");
         }

@@ -2,15 +2,6 @@
 
 use super::Settings;
 
-/// Options that are set in code, not in a file.
-const CALLBACKS: [&str; 6] = [
-    "trunc_handler",
-    "clear_handler",
-    "trunc_id_with",
-    "clear_id_with",
-    "clear_post_process",
-    "on_report",
-];
 /// Maximum length in bytes of an unknown word that an error repeats.
 const LONGEST_WORD: usize = 24;
 /// Minimum likeness (Jaro-Winkler) of a name that an error suggests.
@@ -69,68 +60,34 @@ pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
     }
 }
 
-/// Names the table that a tool's options belong in, if `problem` is that something else is there.
-#[cfg(feature = "toml")]
-pub(super) fn name_the_table(problem: &str, field: &str) -> String {
-    let tool = field
-        .strip_prefix("tool_config.")
-        .filter(|tool| is_word(tool));
-    match problem.rsplit_once(", expected struct ").zip(tool) {
-        Some(((found, _), tool)) => {
-            format!("{found}, expected a table, such as [tool_config.{tool}]")
-        }
-        None => problem.to_owned(),
-    }
-}
-
 fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> String {
-    if CALLBACKS.contains(&unknown) {
-        return "can't be set in a file: set it on the builder".to_owned();
-    }
-    if let Some(ours) = synonym(unknown, known) {
-        return format!("unknown field; it is called `{ours}` here");
-    }
-    // The options that only the outermost table has.
-    let names = Settings::NAMES.iter().map(|(name, _)| *name);
-    let of_all: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
-    if field.contains('.') && of_all.contains(&unknown) {
-        return format!("is for all tools: {outermost}");
-    }
-    let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
-    let nearest = |names: &[&'_ str]| {
-        let alike = names
+    let is_here = |name: &str| known.contains(&name);
+    // Options for all tools end up below the header of a table by mistake.
+    let ours = || {
+        Settings::NAMES
             .iter()
-            .map(|name| (likeness(name), (*name).to_owned()));
-        let alike = alike.filter(|(likeness, _)| *likeness >= LIKE);
-        alike.max_by(|(one, _), (two, _)| one.total_cmp(two))
+            .filter(|(name, _)| field.contains('.') || is_here(name))
     };
-    let here = nearest(known);
-    if field.starts_with("tool_config.") {
-        if let Some(ours) = synonym(unknown, &of_all) {
-            return format!(
-                "unknown field; it is called `{ours}` here, and is for all tools: {outermost}"
-            );
-        }
-        let likeness_here = here.as_ref().map_or(0.0, |(likeness, _)| *likeness);
-        if let Some((likeness, ours)) = nearest(&of_all)
-            && likeness > likeness_here
-        {
-            return format!(
-                "unknown field; did you mean `{ours}`? It is for all tools: {outermost}"
-            );
-        }
+    let synonym = ours().find(|(_, theirs)| theirs.contains(&unknown));
+    let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
+    let names = ours().map(|(name, _)| *name).chain(known.iter().copied());
+    let alike = names.filter(|name| likeness(name) >= LIKE);
+    let nearest = alike.max_by(|one, two| likeness(one).total_cmp(&likeness(two)));
+    let Some(name) = synonym.map(|(ours, _)| *ours).or(nearest) else {
+        return "unknown field".to_owned();
+    };
+    let place = match is_here(name) {
+        true => String::new(),
+        false => format!("; it is for all tools: {outermost}"),
+    };
+    match synonym {
+        Some(_) => format!("unknown field; it is called `{name}` here{place}"),
+        None if name == unknown => format!("is for all tools: {outermost}"),
+        None => format!(
+            "unknown field; did you mean `{name}`?{}",
+            place.replacen("; it", " It", 1)
+        ),
     }
-    here.map_or_else(
-        || "unknown field".to_owned(),
-        |(_, here)| format!("unknown field; did you mean `{here}`?"),
-    )
-}
-
-/// Our name for the option that others call `unknown`, if it is one of `known`.
-fn synonym(unknown: &str, known: &[&str]) -> Option<&'static str> {
-    let same = |(_, theirs): &&(&str, &[&str])| theirs.contains(&unknown);
-    let (ours, _) = Settings::NAMES.iter().find(same)?;
-    known.contains(ours).then_some(*ours)
 }
 
 /// Returns true if `text` may be a misspelt word rather than a URL.

@@ -56,22 +56,6 @@ pub enum BuildError {
          names (`Memory::named`)"
     )]
     SameLocations,
-    /// A truncated result could itself be over the limit.
-    #[error(
-        "`preview_length` of {} is {preview_length} bytes; with a hint of up to {longest_hint} bytes that is over \
-         `max_length_for_trunc` ({limit} bytes): lower `preview_length` to at most {}, or raise the limit",
-        of(.tool), .limit - .longest_hint
-    )]
-    PreviewTooLong {
-        /// The tool, or `None` for all tools.
-        tool: Option<String>,
-        /// The preview's maximum length in bytes.
-        preview_length: usize,
-        /// The longest hint's length in bytes, less than `limit`.
-        longest_hint: usize,
-        /// The limit in bytes.
-        limit: usize,
-    },
     /// A length's curve has an invalid scale or exponent.
     #[error(
         "`{field}`{} is not a valid curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes",

@@ -11,8 +11,6 @@ use serde_path_to_error::Segment;
 
 use super::Settings;
 use super::advice::advise;
-#[cfg(feature = "toml")]
-use super::advice::name_the_table;
 use crate::backend::{StoreUrl, debug_as_chain};
 
 /// The options that a file has, by name.
@@ -202,9 +200,9 @@ pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
         .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let field = path(error.path());
-        let problem = name_the_table(error.inner().message(), &field);
+        let problem = error.inner().message();
         let outermost = "write it above the first `[table]` of the file";
-        SettingsError::within(line(error.inner()), field, &problem, outermost)
+        SettingsError::within(line(error.inner()), field, problem, outermost)
     })
 }
 

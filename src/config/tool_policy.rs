@@ -22,7 +22,7 @@ macro_rules! tool_policy {
         /// Overrides for one tool. Fields that are `None` are inherited from the
         /// [`Settings`](crate::Settings).
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(default, deny_unknown_fields)]
+        #[serde(default, deny_unknown_fields, expecting = "a table, such as [tool_config.grep]")]
         #[non_exhaustive]
         pub struct ToolPolicy {
             /// URL of the store for this tool's results; see

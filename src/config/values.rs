@@ -1,11 +1,8 @@
 //! Types of values in settings.
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::{BuildError, size};
 use crate::backend::BackendError;
@@ -23,10 +20,15 @@ use crate::tokens::{CountTokens, Estimate};
 /// assert_eq!([1_000, 10_000, 100_000_000].map(|bytes| curve.bytes_for(bytes)), [630, 2_511, 5_000]);
 /// assert_eq!(PreviewLength::from(2_000).bytes_for(10_000), 2_000);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "write a whole number of bytes, a size such as \"8KB\", or the table { scale = N, exponent = N, at_most = N }"
+)]
 pub enum PreviewLength {
     /// A fixed number of bytes.
+    #[serde(deserialize_with = "size::bytes")]
     Bytes(usize),
     /// A curve that grows more slowly than the text: `scale · bytes^exponent`.
     Curve {
@@ -35,52 +37,9 @@ pub enum PreviewLength {
         /// More than 0, and at most 1.
         exponent: f64,
         /// Maximum length in bytes.
+        #[serde(deserialize_with = "size::bytes")]
         at_most: usize,
     },
-}
-
-/// By the type of the value, so that an error in a curve names its field.
-impl<'de> Deserialize<'de> for PreviewLength {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Curve {
-            scale: f64,
-            exponent: f64,
-            #[serde(deserialize_with = "size::bytes")]
-            at_most: usize,
-        }
-        struct LengthVisitor;
-        impl<'de> Visitor<'de> for LengthVisitor {
-            type Value = PreviewLength;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number of bytes, a size such as \"8KB\", or the table { scale = N, exponent = N, at_most = N }")
-            }
-
-            fn visit_u64<E: Error>(self, bytes: u64) -> Result<PreviewLength, E> {
-                size::bytes(bytes.into_deserializer()).map(PreviewLength::Bytes)
-            }
-
-            fn visit_i64<E: Error>(self, bytes: i64) -> Result<PreviewLength, E> {
-                size::bytes(bytes.into_deserializer()).map(PreviewLength::Bytes)
-            }
-
-            fn visit_str<E: Error>(self, size: &str) -> Result<PreviewLength, E> {
-                size::bytes(size.into_deserializer()).map(PreviewLength::Bytes)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PreviewLength, A::Error> {
-                let Curve {
-                    scale,
-                    exponent,
-                    at_most,
-                } = Curve::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(PreviewLength::curve(scale, exponent, at_most))
-            }
-        }
-        from.deserialize_any(LengthVisitor)
-    }
 }
 
 impl From<usize> for PreviewLength {
@@ -127,10 +86,6 @@ impl PreviewLength {
         let (Self::Bytes(at_most) | Self::Curve { at_most, .. }) = &mut self;
         *at_most = most.min(*at_most);
         self
-    }
-
-    pub(crate) fn grows(self) -> bool {
-        matches!(self, Self::Curve { .. })
     }
 
     /// Returns true for any number of bytes, and for a curve with a scale above 0 and an exponent

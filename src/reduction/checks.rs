@@ -6,7 +6,7 @@ use crate::backend::layout::{is_reserved, longest_session};
 
 use crate::backend::content::{Roots, longest_key};
 use crate::backend::{Key, Location};
-use crate::config::{BuildError, Hooks, Policy, PreviewLength, Settings};
+use crate::config::{BuildError, Hooks, Policy, Settings};
 use crate::hint::{Draft, Flags, Kind, MAX_NAME, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 
@@ -148,30 +148,13 @@ impl Checks<'_> {
         let longest_hint = self.longest_hint(&location);
         let at_least = longest_hint.max(overhead(&location, self.prose)) + MIN_PAGE;
         if limit < at_least {
-            // A limit of 0 was not chosen for its previews, so the advised one leaves room for them.
-            let preview = match policy.preview_length {
-                PreviewLength::Bytes(bytes) if limit == 0 => bytes,
-                _ => 0,
-            };
             return Err(BuildError::LimitTooSmall {
                 tool,
                 limit,
-                at_least: at_least.max(longest_hint.saturating_add(preview)),
+                at_least,
             });
         }
-        // A curve is capped to fit the limit. A fixed length is taken literally, and must fit.
-        if policy.preview_length.grows() {
-            policy.preview_length = policy.preview_length.capped(limit - longest_hint);
-        }
-        let preview_length = policy.preview_length.at_most();
-        if preview_length.saturating_add(longest_hint) > limit {
-            return Err(BuildError::PreviewTooLong {
-                tool,
-                preview_length,
-                longest_hint,
-                limit,
-            });
-        }
+        policy.preview_length = policy.preview_length.capped(limit - longest_hint);
         Ok(())
     }
 

@@ -293,23 +293,18 @@ impl World {
 
     /// Starts a process: a reduction that knows nothing but the stores.
     pub(crate) fn reduction(&self) -> ToolReduction {
-        let (mut least, mut preview) = (1, usize::MAX);
+        let mut least = 1;
         loop {
-            match self.try_build(least, preview) {
+            match self.try_build(least) {
                 Ok(reduction) if self.setup.session => return reduction.session("s1"),
                 Ok(reduction) => return reduction,
                 Err(BuildError::LimitTooSmall { at_least, .. }) => least = at_least,
-                Err(BuildError::PreviewTooLong {
-                    longest_hint,
-                    limit,
-                    ..
-                }) => preview = limit - longest_hint,
                 Err(other) => panic!("{other}"),
             }
         }
     }
 
-    fn try_build(&self, least: usize, room: usize) -> Result<ToolReduction, BuildError> {
+    fn try_build(&self, least: usize) -> Result<ToolReduction, BuildError> {
         let Setup {
             tools, previews, ..
         } = self.setup;
@@ -321,12 +316,6 @@ impl World {
             }
         };
         let limit = least + self.setup.more_limit;
-        // `room` applies to the tightest of the tools.
-        let preview = if room == usize::MAX {
-            room
-        } else {
-            room * self.setup.preview_percent / 100
-        };
         let decisions = Arc::clone(&self.decisions);
         let mut builder = ToolReduction::builder()
             .on_report(move |report| {
@@ -336,7 +325,7 @@ impl World {
             .max_length_for_trunc(limit)
             .preview(previews.preview)
             .preview_above(previews.above.map(|percent| least * percent / 100))
-            .preview_length(length(preview))
+            .preview_length(length(least * self.setup.preview_percent / 100))
             .stub_length(length(self.setup.stub_length))
             .max_tokens_for_clear(self.setup.threshold)
             .clear_retention_suffix_limit(self.setup.keep)

@@ -337,10 +337,6 @@ fn o2_wrong_configurations_do_not_build() {
         builder(&memory()).max_tokens_for_clear(0),
         builder(&memory()).max_length_for_trunc(100),
         of(ToolPolicy::new().max_length_for_trunc(100)),
-        builder(&memory()).max_length_for_trunc(5_000),
-        builder(&memory()).preview_length(50_000),
-        of(ToolPolicy::new().max_length_for_trunc(5_000)),
-        of(ToolPolicy::new().preview_length(50_000)),
         builder(&memory()).root_dir("../up"),
         builder(&memory()).root_dir(long.trim_end_matches('/')),
         builder(&memory()).root_dir("x".repeat(401)),
@@ -372,15 +368,11 @@ fn o2_wrong_configurations_do_not_build() {
     `token_counter` o200k_base needs the feature `tiktoken`: enable it, or use the estimate
     no backend for all tools: set `backend`, or `skip_truncation`
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
-    `max_length_for_trunc` of all tools is 0, too small for a page of stored content: raise it to at least 8477, or turn the phase off with `skip_truncation`
-    `max_length_for_trunc` of the tool `grep` is 0, too small for a page of stored content: raise it to at least 8477, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of all tools is 0, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 0, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
     `max_tokens_for_clear` is 0: set at least 1, or turn the phase off with `skip_clear`
     `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
     `max_length_for_trunc` of the tool `grep` is 100, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
-    `preview_length` of all tools is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
-    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
@@ -479,13 +471,7 @@ async fn o2_the_smallest_limit_that_builds_truncates() {
             make(at_least - 1, 0),
             Err(BuildError::LimitTooSmall { .. })
         ));
-        let Err(BuildError::PreviewTooLong { longest_hint, .. }) = make(at_least, at_least) else {
-            panic!()
-        };
-        assert!(make(at_least, at_least - longest_hint + 1).is_err());
-        let reduction = make(at_least, at_least - longest_hint)
-            .unwrap()
-            .session(&"s".repeat(64));
+        let reduction = make(at_least, at_least).unwrap().session(&"s".repeat(64));
         let id = "i".repeat(64);
         for n in 0..2 {
             let content = lines(at_least + n);

@@ -13,8 +13,8 @@ use offcut::backend::Backend;
 use offcut::preview::Preview;
 use offcut::report::Decision;
 use offcut::{
-    BuildError, Chunk, Language, OnStoreFailure, Part, TokenCounter, ToolCall, ToolError,
-    ToolOutput, ToolReduction, Truncated,
+    Chunk, Language, OnStoreFailure, Part, TokenCounter, ToolCall, ToolError, ToolOutput,
+    ToolReduction, Truncated,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -206,17 +206,7 @@ impl Case {
             .max_length_for_trunc(self.limit)
             .preview(self.strategy)
             .preview_above(self.above);
-        match builder.clone().preview_length(self.preview).build() {
-            Err(BuildError::PreviewTooLong {
-                longest_hint,
-                limit,
-                ..
-            }) => builder
-                .preview_length(limit - longest_hint)
-                .build()
-                .unwrap(),
-            built => built.unwrap(),
-        }
+        builder.preview_length(self.preview).build().unwrap()
     }
 
     /// Makes a reduction over a store.

@@ -146,7 +146,8 @@ impl Builder {
                 must: "name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`",
             });
         }
-        let prefix = match prefix.trim_matches('/') {
+        let prefix = prefix.strip_prefix('/').unwrap_or(&prefix);
+        let prefix = match prefix.strip_suffix('/').unwrap_or(prefix) {
             "" => String::new(),
             prefix if prefix.len() <= MAX_PREFIX && Key::new(prefix).is_ok() => {
                 format!("{prefix}/")

@@ -18,8 +18,7 @@ mod s3;
 use std::sync::Arc;
 
 use object_store::memory::InMemory;
-use offcut::backend::StoreUrl;
-use url::Url;
+use url::{Position, Url};
 
 use self::options::{Env, Options};
 use crate::builder::Builder;
@@ -57,30 +56,23 @@ impl Objects {
 
 fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     let refuse = |must| Err(OpenError::Url { must });
-    // Checked before the URL is parsed, since the parser turns `/../x` into `/x`.
-    if !StoreUrl::from(url).has_plain_path() {
-        return refuse(
-            "spell its prefix plainly, without `.`, `..`, `\\` or empty segments, even percent-encoded, and have no control \
-             characters and no white space around it",
-        );
-    }
-    let is_relative = url
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
-        && !url[5..].starts_with("///");
+    let written = url.split(['?', '#']).next().unwrap_or_default();
     let Ok(url) = Url::parse(url) else {
         return refuse(
             "be a URL, such as `s3://bucket/prefix`; a directory needs `offcut::backend::open`",
         );
     };
+    // The parser turns `/../x` into `/x`, which is another place.
+    if url[..Position::AfterPath] != *written {
+        return refuse(
+            "be spelt plainly: an absolute path without `.`, `..`, `\\`, control characters and white space",
+        );
+    }
     if !url.username().is_empty() || url.password().is_some() {
         return refuse("have no user or password: put credentials in the environment");
     }
     if url.port().is_some() || url.fragment().is_some() {
         return refuse("have no port or fragment; an `endpoint` may have a port");
-    }
-    if is_relative {
-        return refuse("name a directory by its absolute path: `file:///var/lib/agent`");
     }
     let mut options = Options::of(&url, env)?;
     let defaults = Retry::default();

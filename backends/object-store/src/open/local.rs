@@ -23,8 +23,14 @@ use crate::open_error::OpenError;
 /// first object, with mode 0700 (Unix). Unlike `offcut::backend::Fs`, the store follows symbolic
 /// links out of the directory, and its files are readable by everyone who can reach them.
 pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
-    let must = "name a directory by its absolute path: `file:///var/lib/agent`";
-    let path = url.to_file_path().map_err(|()| OpenError::Url { must })?;
+    let must = "name a directory by its absolute path, without `%`: `file:///var/lib/agent`";
+    let refused = || OpenError::Url { must };
+    let is_plain = !url.path().contains('%');
+    let path = url
+        .to_file_path()
+        .ok()
+        .filter(|_| is_plain)
+        .ok_or_else(refused)?;
     // Makes the path absolute and resolves symbolic links, even if it does not exist yet. With any
     // other root, `object_store` panics if two calls store at the same time.
     let path = Fs::open(&path)
@@ -33,7 +39,7 @@ pub(super) fn open(url: &Url) -> Result<Builder, OpenError> {
         })?
         .path()
         .to_owned();
-    let shown = Url::from_directory_path(&path).map_err(|()| OpenError::Url { must })?;
+    let shown = Url::from_directory_path(&path).map_err(|()| refused())?;
     let mut builder = Objects::builder(
         Arc::new(Files {
             path,

@@ -152,7 +152,7 @@ fn sample_keys() -> Vec<Key> {
     .into_iter()
     .filter_map(|path| Key::new(path).ok())
     .collect();
-    keys.push(key("k".repeat(255)));
+    keys.push(key("k".repeat(Key::MAX_SEGMENT)));
     keys.push(key(["s"; 16].join("/")));
     keys.push(key([
         "d".repeat(224),

@@ -5,7 +5,7 @@ use std::fmt;
 use offcut::ErrorChain;
 use offcut::backend::BackendError;
 
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "local"))]
 use crate::error::Trouble;
 
 /// An error from opening a store. It never contains a value, since any value may be secret.
@@ -81,7 +81,7 @@ impl fmt::Debug for OpenError {
 }
 
 impl OpenError {
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", feature = "local"))]
     pub(crate) fn refused(error: object_store::Error) -> Self {
         Self::Refused {
             source: Box::new(Trouble::from(error)),

@@ -266,7 +266,6 @@ fn o4_no_credential_of_the_environment_is_shown() {
         ("AWS_SESSION_TOKEN", "pLanTeD\u{e9}"),
         ("AWS_REGION", "pLanTeD pLanTeD"),
         ("AWS_ALLOW_HTTP", "pLanTeD"),
-        ("AWS_MAX_ATTEMPTS", "pLanTeD"),
         ("AWS_ENDPOINT_URL_STS", "https://me:pLanTeD@host"),
         ("AWS_WEB_IDENTITY_TOKEN_FILE", "pLanTeD"),
     ];

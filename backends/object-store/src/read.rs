@@ -52,7 +52,7 @@ impl Objects {
         let found = self.attempt(self.objects.get_opts(path, options)).await?;
         let (total, stored_at) = (found.meta.size, found.meta.last_modified.into());
         let length = range.end.min(total).saturating_sub(range.start);
-        let broken = |cause: &str| Err(Trouble::new(Kind::Broken, cause));
+        let broken = |cause: &str| Err(Trouble::new(Kind::Unreachable, cause));
         if found.range != (range.start..range.start + length) {
             return broken("the store returned a different range");
         }

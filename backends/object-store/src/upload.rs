@@ -94,7 +94,7 @@ impl Objects {
         });
         begun
             .await
-            .unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "the runtime ended")))
+            .unwrap_or_else(|_| Err(Trouble::new(Kind::Unreachable, "the runtime ended")))
     }
 
     async fn upload_parts(
@@ -143,7 +143,7 @@ impl Objects {
 }
 
 fn joined(done: Result<Result<(), Trouble>, JoinError>) -> Result<(), Trouble> {
-    done.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "a part's task ended early")))
+    done.unwrap_or_else(|_| Err(Trouble::new(Kind::Unreachable, "a part's task ended early")))
 }
 
 /// An upload in progress. Dropping it before it is complete aborts it: stores keep the parts of an

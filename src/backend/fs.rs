@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use self::directory::{Directory, Found};
-use self::error::{CHECKING, READING, failed, is_absent};
+use self::error::{READING, failed, is_absent};
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
@@ -58,7 +58,7 @@ impl Fs {
             _ => self.clone(),
         };
         let place = Location::new(&*self.path);
-        stage::try_out(&tried).map_err(|source| failed(source, CHECKING, &place))
+        stage::try_out(&tried).map_err(|source| failed(source, "trying out the store in", &place))
     }
 
     fn put_now(&self, key: &Key, content: &[u8]) -> Result<PutOutcome, BackendError> {

@@ -8,11 +8,10 @@ use crate::backend::error_chain::debug_as_chain;
 
 /// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
 ///
-/// One to 16 segments, joined by `/`. Each has 1 to 255 ASCII letters, digits, `.`, `_` and `-`,
+/// One to 16 segments, joined by `/`. Each has 1 to 240 ASCII letters, digits, `.`, `_` and `-`,
 /// does not begin or end with `.`, and is not a device name on Windows. At most 900 bytes in all.
-/// So a key is a safe relative path on every file system and a safe object name in every store. A
-/// segment may be as long as a file's name can be, which leaves no room for a suffix such as
-/// `.tmp`. Text from a model becomes a path only by becoming a key first.
+/// So a key is a safe relative path on every file system and a safe object name in every store, and
+/// leaves room for a suffix such as `.tmp`. Text from a model becomes a path only by becoming a key first.
 ///
 /// ```
 /// use offcut::backend::Key;
@@ -30,7 +29,7 @@ const MAX_KEY: usize = 900;
 
 impl Key {
     /// Maximum length of a segment in bytes.
-    pub const MAX_SEGMENT: usize = 255;
+    pub const MAX_SEGMENT: usize = 240;
     /// Maximum number of segments.
     pub const MAX_SEGMENTS: usize = 16;
 
@@ -145,7 +144,7 @@ mod tests {
 
     #[test]
     fn l6_hostile_names_are_no_keys() {
-        let long = "a".repeat(256);
+        let long = "a".repeat(241);
         let deep = ["a"; 17].join("/");
         for hostile in [
             "", "/", "a/", "/a", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".hidden", "a.",

@@ -1,15 +1,10 @@
 //! URLs of stores in settings.
 
-mod pieces;
-mod shown;
-
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-
-use pieces::{has_options, is_plain, split_scheme};
 
 use crate::backend::home::refuse_home;
 use crate::backend::{Backend, BackendError, ErrorKind, Memory};
@@ -19,16 +14,16 @@ use crate::backend::{Backend, BackendError, ErrorKind, Memory};
 ///
 /// A relative path begins in the working directory of the process that opens it.
 ///
-/// `Display` and `Debug` hide possible secrets: user, password and options. All code that
-/// shows a store's URL to a person, a model or a log must use this type. [`as_str`](Self::as_str)
-/// and `Serialize` give the complete URL.
+/// `Display` and `Debug` hide options, and everything after the scheme if a user or a password may be
+/// in it. All code that shows a store's URL to a person, a model or a log must use this type.
+/// [`as_str`](Self::as_str) and `Serialize` give the complete URL.
 ///
 /// ```
 /// use offcut::backend::StoreUrl;
 ///
 /// let url = StoreUrl::from("s3://bucket/agents?secret_access_key=abc&region=eu");
 /// assert_eq!(url.to_string(), "s3://bucket/agents?…");
-/// assert_eq!(StoreUrl::from("s3://me:abc@bucket").to_string(), "s3://…@bucket");
+/// assert_eq!(StoreUrl::from("s3://me:abc@bucket").to_string(), "s3:…");
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -51,92 +46,52 @@ impl StoreUrl {
         }
     }
 
-    /// Returns true if URL parsers can't change the path's meaning. They turn `/../x` into `/x` and
-    /// `\` into `/`, and would thus open a place other than the one written.
-    ///
-    /// False for a URL whose path has a segment `.` or `..`, an empty segment, a `\`, or percent-encoded dots,
-    /// slashes, percent signs or control characters. False also for any URL with control characters or surrounding white
-    /// space. True for a path without a scheme, which may be relative.
-    ///
-    /// ```
-    /// use offcut::backend::StoreUrl;
-    ///
-    /// assert!(StoreUrl::from("s3://bucket/a/b").has_plain_path());
-    /// assert!(!StoreUrl::from("s3://bucket/a/%2e%2e/b").has_plain_path());
-    /// ```
-    #[must_use]
-    pub fn has_plain_path(&self) -> bool {
-        let Some((_, rest)) = split_scheme(&self.0) else {
-            return true;
-        };
-        if self.0.trim() != self.0 || self.0.contains(char::is_control) {
-            return false;
-        }
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let path = match rest.strip_prefix("//") {
-            Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
-            None => rest.strip_prefix('/').unwrap_or(rest),
-        };
-        let mut segments = path.strip_suffix('/').unwrap_or(path).split('/');
-        path.is_empty() || !rest.contains('\\') && segments.all(is_plain)
-    }
-
     fn kind(&self) -> Result<Kind<'_>, BackendError> {
-        let unusable = |message: String| BackendError::new(ErrorKind::Other, message);
+        let unusable = |message: String| Err(BackendError::new(ErrorKind::Other, message));
         let url = self.as_str();
-        if url.is_empty() {
-            return Err(unusable(
-                "the backend's URL is empty: write `memory:` or a path".to_owned(),
-            ));
-        }
-        let Some((scheme, rest)) = split_scheme(url) else {
-            let before = url.split_once("//").map_or("", |(before, _)| before);
-            return if SCHEMES.contains(&before) {
-                Err(unusable(format!(
-                    "`{self}` is neither a URL nor a path: write a colon after the scheme, as in `s3://bucket/prefix`, or \
-                     begin with `./` for a directory of that name"
-                )))
-            } else if has_options(url) {
-                Err(unusable(format!(
-                    "`{self}` is a path with options, which only URLs of object stores have: leave them out, or write \
-                     `s3://bucket/prefix?…`; `Fs::open` takes any path"
-                )))
-            } else {
+        match split_scheme(url) {
+            Some(("memory", name)) => Ok(Kind::Memory(name)),
+            Some(("file", path)) if path.starts_with("///") && !path.contains(['?', '#', '%']) => {
+                Ok(Kind::Directory(&path[2..]))
+            }
+            Some((scheme, rest)) if scheme != "file" && rest.starts_with("//") => {
+                unusable(format!(
+                    "`{scheme}:` stores are not part of this crate: open `{self}` with the crate offcut-object-store, or use \
+                 `memory:` or a path"
+                ))
+            }
+            None if is_path(url) => {
                 refuse_home(Path::new(url))?;
                 Ok(Kind::Directory(url))
-            };
-        };
-        match (scheme, rest.strip_prefix("//")) {
-            ("memory", _) => Ok(Kind::Memory(rest)),
-            ("file", Some(path)) if path.starts_with('/') && !path.contains(['?', '#', '%']) => {
-                if self.has_plain_path() {
-                    Ok(Kind::Directory(path))
-                } else {
-                    Err(unusable(format!(
-                        "`{self}` has `.`, `..`, `\\`, an empty segment or control characters in its path: write the \
-                         absolute path of the directory without these"
-                    )))
-                }
             }
-            ("file", _) => Err(unusable(format!(
-                "`{self}` is not a usable file URL: write `file:///absolute/path` without options and `%`, or the path alone"
-            ))),
-            (_, Some(_)) => Err(unusable(format!(
-                "`{scheme}:` stores are not part of this crate: open `{self}` with the crate offcut-object-store, or use \
-                 `memory:` or a path"
-            ))),
-            (_, None) => Err(unusable(format!(
-                "`{self}` is neither a URL nor a path: write two slashes after the scheme, as in `s3://bucket/prefix`, or \
-                 begin with `./` for a directory of that name"
-            ))),
+            _ => unusable(format!(
+                "`{self}` is neither a store's URL nor a path: write `memory:`, `s3://bucket/prefix` with its two slashes, or a \
+                 path without `?`, which begins with `./` if it looks like a URL"
+            )),
         }
     }
 }
 
-/// Schemes, which stand before `//` where their colon was forgotten.
-const SCHEMES: [&str; 9] = [
-    "abfs", "az", "azure", "file", "gs", "http", "https", "memory", "s3",
-];
+/// Splits off the scheme. A single letter is a Windows drive, not a scheme.
+fn split_scheme(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.trim_start().split_once(':')?;
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    is_scheme.then_some((scheme, rest))
+}
+
+/// Returns true if text without a scheme is a path. A URL that lost its colon or its scheme would make a
+/// directory that is named after its secrets.
+fn is_path(text: &str) -> bool {
+    let is_word = |before: &str| !before.is_empty() && !before.contains(['/', '.']);
+    let has_scheme = text
+        .split_once("//")
+        .is_some_and(|(before, _)| is_word(before));
+    !text.is_empty() && !text.contains('?') && !has_scheme
+}
 
 /// A URL that this crate can open.
 enum Kind<'u> {
@@ -145,15 +100,38 @@ enum Kind<'u> {
     Directory(&'u str),
 }
 
+/// People paste secrets that contain `/`, `?` or `@` without encoding them, and forget a colon or an `@`. So
+/// anything ambiguous is hidden.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown::shown(&self.0))
+        let rest = split_scheme(&self.0).map_or(&*self.0, |(_, rest)| rest);
+        let scheme = &self.0[..self.0.len() - rest.len()];
+        let (head, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+        let has_user = rest.contains('@');
+        let is_hidden = if scheme.is_empty() || scheme.eq_ignore_ascii_case("file:") {
+            has_user && rest.contains(':')
+        } else {
+            has_user || has_password(head)
+        };
+        if is_hidden {
+            return write!(f, "{scheme}…");
+        }
+        let mark = tail.get(..1).map(|mark| format!("{mark}…"));
+        write!(f, "{scheme}{head}{}", mark.unwrap_or_default())
     }
+}
+
+/// Returns true if a `:` does not begin a port.
+fn has_password(head: &str) -> bool {
+    head.split(':').skip(1).any(|after| {
+        let port = after.split('/').next().unwrap_or_default();
+        port.len() > 5 || !port.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 impl fmt::Debug for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&shown::shown(&self.0), f)
+        fmt::Debug::fmt(&self.to_string(), f)
     }
 }
 
@@ -185,9 +163,8 @@ impl From<String> for StoreUrl {
 ///
 /// # Errors
 ///
-/// This crate has no store for the URL, its path is [not plain](StoreUrl::has_plain_path), or the
-/// directory can't be used; see `Fs::open`. The error hides secrets as
-/// [`StoreUrl`] does.
+/// This crate has no store for the URL, or the directory can't be used; see `Fs::open`. The error
+/// hides secrets as [`StoreUrl`] does.
 pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
     let url = StoreUrl::from(url);
     match url.kind()? {
@@ -216,4 +193,75 @@ fn directory(path: &str) -> Result<Arc<dyn Backend>, BackendError> {
     let message =
         format!("`{path}` is a path, which needs the feature `fs`: enable it, or use `memory:`");
     Err(BackendError::new(ErrorKind::Other, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Strategy, any, prop_oneof};
+    use proptest::{prop_assert, proptest};
+
+    use super::*;
+
+    fn shown(url: &str) -> String {
+        StoreUrl::from(url).to_string()
+    }
+
+    #[test]
+    fn what_may_be_secret_is_not_shown() {
+        for (url, expected) in [
+            ("memory:", "memory:"),
+            ("memory:grep", "memory:grep"),
+            (".offcut", ".offcut"),
+            ("/var/lib/me@work/store", "/var/lib/me@work/store"),
+            ("C:\\Users\\me", "C:\\Users\\me"),
+            ("file:///var/lib/agent", "file:///var/lib/agent"),
+            ("file:///var/me@work", "file:///var/me@work"),
+            ("file://me:pass@host/x", "file:…"),
+            ("s3://bucket/agents/a-1", "s3://bucket/agents/a-1"),
+            ("http://host:9000/x", "http://host:9000/x"),
+            (
+                "s3://bucket/p?region=eu&secret_access_key=abc#x",
+                "s3://bucket/p?…",
+            ),
+            ("s3://bucket?abc", "s3://bucket?…"),
+            ("s3://bucket?ABC=def", "s3://bucket?…"),
+            ("s3://bucket?endpoint=http://me:pass@host", "s3:…"),
+            ("s3://bucket?endpoint=http://host:9000", "s3://bucket?…"),
+            ("s3://me@bucket", "s3:…"),
+            ("s3://me:p/a?s@s@bucket/p", "s3:…"),
+            ("s3://me:pass/bucket", "s3:…"),
+            ("s3:me:pass@bucket", "s3:…"),
+            ("s3//me:pass@bucket/p", "…"),
+            ("s3:/bucket?token=abc", "s3:/bucket?…"),
+            ("agents?token=abc", "agents?…"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(url), expected, "{url}");
+            assert_eq!(shown(expected), expected, "what is shown is shown as it is");
+        }
+    }
+
+    proptest! {
+        /// A secret of any characters, anywhere that people put one.
+        #[test]
+        fn no_secret_is_shown(
+            secret in "SECRET[ -~]{0,8}SECRET",
+            place in 0..6_usize,
+            user in prop_oneof!["[a-z]{1,4}:", "[a-z]{1,4}:[a-z0-9/+=]{1,9}"],
+            scheme in prop_oneof!["s3", "gs", "az", "memory", "https"].prop_map(|scheme: String| scheme),
+            tail in any::<bool>(),
+        ) {
+            let tail = if tail { "?timeout=1s" } else { "" };
+            let url = match place {
+                0 => format!("{scheme}://{user}{secret}@bucket/p{tail}"),
+                1 => format!("{scheme}://bucket/p?token={secret}"),
+                2 => format!("{scheme}://bucket/p?timeout=1s&token={secret}"),
+                3 => format!("{scheme}://bucket/p?{secret}"),
+                4 => format!("{scheme}:/bucket/p?token={secret}"),
+                _ => format!("{scheme}://bucket/p#{secret}"),
+            };
+            let shown = shown(&url);
+            prop_assert!(!shown.contains("SECRET"), "{url}: {shown}");
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 
-use super::live_error::Problem;
 use super::names::{NameScanner, Names};
 
 /// Number of bytes of a file that are held at once.
@@ -10,7 +9,9 @@ pub(super) const BUFFER: usize = 64 << 10;
 
 /// Reads `file` to its end and adds what it names to `names`. Bytes other than text are searched as they are in a
 /// tool's output; a transcript of them may name content in another way.
-pub(super) fn read(mut file: impl Read, is_output: bool, names: &mut Names) -> Result<(), Problem> {
+pub(super) fn read(mut file: impl Read, is_output: bool, names: &mut Names) -> io::Result<()> {
+    let not_text =
+        "it is not UTF-8 text: unpack it, or move it out of the folder if it is not a transcript";
     let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
     let mut scanner = NameScanner::default();
     loop {
@@ -24,10 +25,10 @@ pub(super) fn read(mut file: impl Read, is_output: bool, names: &mut Names) -> R
             // The last character is incomplete. The file may still be being written.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Err(_) if is_output => bytes.len(),
-            Err(_) => return Err(Problem::NoText),
+            Err(_) => return Err(io::Error::other(not_text)),
         };
         if bytes.contains(&0) && !is_output {
-            return Err(Problem::NoText);
+            return Err(io::Error::other(not_text));
         }
         scanner.push(&bytes[..whole], &mut |name| names.take(name));
         if read == 0 {

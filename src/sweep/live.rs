@@ -195,13 +195,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("a");
         std::fs::create_dir_all(folder.join("b/c")).unwrap();
-        assert!(
-            Live::new()
-                .folder(&folder)
-                .unwrap_err()
-                .to_string()
-                .contains("holds no files")
-        );
+        let error = Live::new().folder(&folder).unwrap_err();
+        assert!(format!("{error:?}").contains("holds no files"), "{error:?}");
         // A name across the end of a buffer, and an incomplete character at the end.
         let mut long = vec![b' '; BUFFER - 9];
         long.extend_from_slice("é/s1/trunc/call_1 \u{547c}".as_bytes());
@@ -218,9 +213,9 @@ mod tests {
             std::fs::write(folder.join("b/three"), bytes).unwrap();
             let error = Live::new().folder(&folder).unwrap_err();
             assert!(
-                error.to_string().contains("is not UTF-8 text")
+                format!("{error:?}").contains("is not UTF-8 text")
                     && error.path().ends_with("b/three"),
-                "{error}"
+                "{error:?}"
             );
         }
         assert!(Live::new().folder(home.path().join("missing")).is_err());

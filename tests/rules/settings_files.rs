@@ -451,8 +451,8 @@ fn o2_backends_that_cant_be_opened_do_not_build() {
     the `backend` of all tools, `s3://bucket/prefix`, can't be opened: `s3:` stores are not part of this crate: open `s3://bucket/prefix` with the crate offcut-object-store, or use `memory:` or a path
     the `backend` of the tool `grep`, `gs://bucket`, can't be opened: `gs:` stores are not part of this crate: open `gs://bucket` with the crate offcut-object-store, or use `memory:` or a path
     the `backend` of all tools, `memory:../x`, can't be opened: `memory:../x` needs a safe name after `memory:`: use one such as `memory:grep`: a path of 4 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    the `backend` of all tools, `file://relative`, can't be opened: `file://relative` is not a usable file URL: write `file:///absolute/path` without options and `%`, or the path alone
-    the `backend` of all tools, ``, can't be opened: the backend's URL is empty: write `memory:` or a path
+    the `backend` of all tools, `file://relative`, can't be opened: `file://relative` is neither a store's URL nor a path: write `memory:`, `s3://bucket/prefix` with its two slashes, or a path without `?`, which begins with `./` if it looks like a URL
+    the `backend` of all tools, ``, can't be opened: `` is neither a store's URL nor a path: write `memory:`, `s3://bucket/prefix` with its two slashes, or a path without `?`, which begins with `./` if it looks like a URL
     builds
     the `backend` of the tool `grep`, `memory:grep`, was not opened: make the policy part of the settings that `Builder::settings` takes, or set it with `ToolPolicy::backend`
     two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)

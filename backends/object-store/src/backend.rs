@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::{FutureExt, TryFutureExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 use offcut::backend::{
@@ -17,7 +18,6 @@ use sha2::{Digest, Sha256};
 use crate::content::Content;
 use crate::error::{Kind, Trouble};
 use crate::limited::blocking;
-use crate::names;
 use crate::objects::{Objects, PROBE, missing_bucket};
 use crate::writer::ObjectWriter;
 
@@ -103,11 +103,10 @@ impl Backend for Objects {
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        let spooled = self.spool.list();
-        let spooled = spooled.map_ok(|entry| (entry.key.clone(), entry));
-        stream::once(spooled.try_collect())
-            .map_ok(|spooled| self.list_with(spooled))
-            .try_flatten()
+        let listed = self.listed();
+        listed
+            .map_ok(|entries| stream::iter(entries.into_values().map(Ok)))
+            .try_flatten_stream()
             .boxed()
     }
 
@@ -126,68 +125,50 @@ impl Backend for Objects {
 }
 
 impl Objects {
-    /// Lists the objects, then those of the `spooled` entries that no object has the key of.
-    fn list_with(
-        &self,
-        spooled: BTreeMap<Key, Entry>,
-    ) -> impl Stream<Item = Result<Entry, BackendError>> + Send {
+    /// The objects and what is spooled, of which another machine may have stored some too.
+    async fn listed(&self) -> Result<BTreeMap<Key, Entry>, BackendError> {
+        let mut entries = BTreeMap::<Key, Entry>::new();
+        let mut take = |entry: Entry| {
+            let known = entries.entry(entry.key.clone()).or_insert(entry.clone());
+            known.stored_at = known.stored_at.max(entry.stored_at);
+        };
+        let mut spooled = self.spool.list();
+        while let Some(entry) = spooled.next().await {
+            take(entry?);
+        }
         let prefix = self.prefix.strip_suffix('/').map(Path::from);
-        let objects = self.objects.list(prefix.as_ref());
-        // The timeout applies to each wait, of which a long list has many. After an error the
-        // stream ends.
-        stream::unfold((Some(objects), spooled), async |(objects, mut spooled)| {
-            let Some(mut objects) = objects else {
-                let (_, entry) = spooled.pop_first()?;
-                return Some((Some(Ok(entry)), (None, spooled)));
+        let mut objects = self.objects.list(prefix.as_ref());
+        loop {
+            // The timeout applies to each wait, of which a long list has many. A list that is not found means
+            // that the bucket is missing.
+            let next = objects.next().map(Option::transpose);
+            let next = next.map_err(|error| missing_bucket(error.into()));
+            let next = self.within_timeout(next).await;
+            let doing = format_args!("listing {}", self.shown);
+            let Some(meta) = next.map_err(|trouble| trouble.while_doing(doing))? else {
+                return Ok(entries);
             };
-            // A list that is not found means that the bucket is missing.
-            let next = async {
-                objects
-                    .next()
-                    .await
-                    .transpose()
-                    .map_err(|error| missing_bucket(error.into()))
-            };
-            match self.within_timeout(next).await {
-                Ok(Some(meta)) => {
-                    let mut entry = self.entry(&meta);
-                    if let Some(Ok(entry)) = &mut entry
-                        && let Some(other) = spooled.remove(&entry.key)
-                    {
-                        entry.stored_at = entry.stored_at.max(other.stored_at);
-                    }
-                    Some((entry, (Some(objects), spooled)))
-                }
-                Ok(None) => Some((None, (None, spooled))),
-                Err(trouble) => {
-                    let error = trouble.while_doing(format_args!("listing {}", self.shown));
-                    Some((Some(Err(error)), (None, BTreeMap::new())))
-                }
-            }
-        })
-        .filter_map(std::future::ready)
+            self.entry(&meta)?.into_iter().for_each(&mut take);
+        }
     }
 
     /// Returns the entry for an object, if it was stored under a key.
-    fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
-        let name = meta.location.as_ref().strip_prefix(&self.prefix)?;
-        if let Some(prefix) = name
-            .strip_suffix(PROBE)
-            .filter(|prefix| prefix.ends_with('/'))
-        {
+    fn entry(&self, meta: &ObjectMeta) -> Result<Option<Entry>, BackendError> {
+        let name = meta.location.as_ref().strip_prefix(&self.prefix);
+        let within = name.and_then(|name| name.strip_suffix(PROBE));
+        if let Some(prefix) = within.filter(|prefix| prefix.ends_with('/')) {
             // Its own agents opened it at that prefix, so its content has other names here.
-            let why =
-                format!("another store was opened below it, at `{prefix}`: open that one instead");
-            return Some(Err(BackendError::new(
-                ErrorKind::Other,
-                format!("listing {} failed: {why}", self.shown),
-            )));
+            let why = format!(
+                "listing {} failed: another store was opened below it, at `{prefix}`: open that one instead",
+                self.shown
+            );
+            return Err(BackendError::new(ErrorKind::Other, why));
         }
-        let stored_at = SystemTime::from(meta.last_modified);
-        Some(Ok(Entry {
-            key: names::parse_object_name(name)?,
+        let key = name.and_then(|name| Key::new(name).ok());
+        Ok(key.map(|key| Entry {
+            key,
             bytes: meta.size,
-            stored_at,
+            stored_at: SystemTime::from(meta.last_modified),
         }))
     }
 

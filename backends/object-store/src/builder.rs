@@ -146,7 +146,8 @@ impl Builder {
                 must: "name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`",
             });
         }
-        let prefix = match prefix.trim_matches('/') {
+        let prefix = prefix.strip_prefix('/').unwrap_or(&prefix);
+        let prefix = match prefix.strip_suffix('/').unwrap_or(prefix) {
             "" => String::new(),
             prefix if prefix.len() <= MAX_PREFIX && Key::new(prefix).is_ok() => {
                 format!("{prefix}/")
@@ -200,19 +201,8 @@ fn hash(origin: &str) -> usize {
 /// them.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            store: _,
-            shown,
-            prefix,
-            spool,
-            retry,
-            origin: _,
-        } = self;
         f.debug_struct("Builder")
-            .field("shown", &StoreUrl::from(shown.as_str()))
-            .field("prefix", prefix)
-            .field("spool", spool)
-            .field("retry", retry)
+            .field("shown", &StoreUrl::from(self.shown.as_str()))
             .finish_non_exhaustive()
     }
 }

@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     Range,
     NoBucket,
     NoCredentials,
-    BadCredentials,
+    /// The credentials are wrong, or allow too little.
     Denied,
     WrongRegion,
     /// The store can't create without overwriting.
@@ -39,12 +39,8 @@ pub(crate) enum Kind {
     Full,
     /// No answer in time; the outcome is unknown.
     TooSlow,
-    /// The connection failed; the outcome is unknown.
+    /// The connection or the store failed, or the answer is malformed; the outcome is unknown.
     Unreachable,
-    /// The store reports an internal failure; the outcome is unknown.
-    Failing,
-    /// The answer is malformed.
-    Broken,
     /// The spool file can't be read.
     Spool,
     /// Too long for one object.
@@ -56,16 +52,13 @@ pub(crate) enum Kind {
 impl Kind {
     /// Returns whether the same request may succeed a moment later.
     pub(crate) fn is_passing(self) -> bool {
-        matches!(
-            self,
-            Self::TooSlow | Self::Unreachable | Self::Failing | Self::Broken
-        )
+        matches!(self, Self::TooSlow | Self::Unreachable)
     }
 
     fn told(self) -> ErrorKind {
         match self {
             Self::NotFound => ErrorKind::NotFound,
-            Self::NoCredentials | Self::BadCredentials | Self::Denied => ErrorKind::Denied,
+            Self::NoCredentials | Self::Denied => ErrorKind::Denied,
             Self::Full | Self::TooLong => ErrorKind::Full,
             Self::Exists => ErrorKind::Unavailable,
             kind if kind.is_passing() => ErrorKind::Unavailable,
@@ -81,11 +74,8 @@ impl Kind {
             Self::NoCredentials => {
                 "there are no credentials; set those of the store in the environment, or give the machine a role"
             }
-            Self::BadCredentials => {
-                "the credentials are wrong or have expired; check the key and its secret"
-            }
             Self::Denied => {
-                "access denied; grant these credentials get, put and list on the bucket"
+                "access denied; check the key, its secret and its expiry, and grant it get, put and list on the bucket"
             }
             Self::WrongRegion => {
                 "the bucket is in another region; set `region` to the bucket's own"
@@ -97,9 +87,9 @@ impl Kind {
             Self::TooSlow => {
                 "there was no answer in time; try again, or raise the store's `timeout`"
             }
-            Self::Unreachable => "the store can't be reached; check the endpoint and the network",
-            Self::Failing => "the store is overloaded or failing; try again later",
-            Self::Broken => "the answer was cut short or malformed; try again",
+            Self::Unreachable => {
+                "the store can't be reached or fails; try again later, or check the endpoint and the network"
+            }
             Self::Spool => "the spooled bytes can't be read back; check the spool's disk",
             Self::TooLong => "the content is too long to upload; store at most 48 GiB",
             Self::NoRuntime => "an object store needs a tokio runtime; call it inside one",
@@ -161,11 +151,11 @@ impl From<Error> for Trouble {
             | Error::Precondition { .. }
             | Error::NotModified { .. } => (Kind::Exists, "already exists"),
             Error::PermissionDenied { .. } => (Kind::Denied, "permission denied"),
-            Error::Unauthenticated { .. } => (Kind::BadCredentials, "not authenticated"),
+            Error::Unauthenticated { .. } => (Kind::Denied, "not authenticated"),
             Error::NotImplemented { .. } | Error::NotSupported { .. } => {
                 (Kind::Overwrites, "not implemented")
             }
-            Error::JoinError { .. } => (Kind::Broken, "a task of the store ended early"),
+            Error::JoinError { .. } => (Kind::Unreachable, "a task of the store ended early"),
             // Stores in memory and in files report a range past the end like this.
             Error::Generic { .. } => (Kind::Range, "an error of the store itself"),
             _ => (Kind::Other, "an error of the store itself"),
@@ -180,17 +170,6 @@ fn of_answer(status: u16, code: Option<&str>) -> Kind {
         (_, "NoSuchBucket" | "ContainerNotFound") => Kind::NoBucket,
         (
             _,
-            "InvalidAccessKeyId"
-            | "SignatureDoesNotMatch"
-            | "ExpiredToken"
-            | "InvalidToken"
-            | "TokenRefreshRequired"
-            | "RequestTimeTooSkewed"
-            | "AuthenticationFailed"
-            | "InvalidAuthenticationInfo",
-        ) => Kind::BadCredentials,
-        (
-            _,
             "AuthorizationHeaderMalformed"
             | "PermanentRedirect"
             | "IllegalLocationConstraintException",
@@ -199,14 +178,17 @@ fn of_answer(status: u16, code: Option<&str>) -> Kind {
         (_, "InvalidRange") | (416, _) => Kind::Range,
         (_, "NotImplemented") | (501, _) => Kind::Overwrites,
         (_, "RequestTimeout" | "SlowDown" | "InternalError") | (408 | 429 | 500..=599, _) => {
-            Kind::Failing
+            Kind::Unreachable
         }
         // Another attempt of the same request has completed or aborted it.
-        (_, "NoSuchUpload") => Kind::Broken,
+        (_, "NoSuchUpload") => Kind::Unreachable,
         (404, _) => Kind::NotFound,
         (304 | 409 | 412, _) => Kind::Exists,
-        (401, _) => Kind::BadCredentials,
-        (403, _) => Kind::Denied,
+        (
+            _,
+            "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" | "InvalidAuthenticationInfo",
+        )
+        | (401 | 403, _) => Kind::Denied,
         (300..=399, _) => Kind::WrongRegion,
         _ => Kind::Other,
     }
@@ -216,7 +198,6 @@ fn of_answer(status: u16, code: Option<&str>) -> Kind {
 fn of_http(error: &HttpError) -> Kind {
     match error.kind() {
         HttpErrorKind::Timeout => Kind::TooSlow,
-        HttpErrorKind::Decode => Kind::Broken,
         _ => Kind::Unreachable,
     }
 }
@@ -226,15 +207,6 @@ fn of_io(error: &io::Error) -> Kind {
         // Nothing can exist below a file.
         io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => Kind::NotFound,
         io::ErrorKind::AlreadyExists => Kind::Exists,
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Denied,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            Kind::Full
-        }
-        io::ErrorKind::TimedOut => Kind::TooSlow,
-        io::ErrorKind::ConnectionRefused
-        | io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted => Kind::Unreachable,
-        io::ErrorKind::UnexpectedEof => Kind::Broken,
         _ => Kind::Other,
     }
 }

@@ -33,7 +33,6 @@ mod builder;
 mod content;
 mod error;
 mod limited;
-mod names;
 mod objects;
 mod open;
 mod open_error;

@@ -24,7 +24,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Trouble> {
     let done = runtime()?.spawn_blocking(work).await;
-    done.map_err(|_| Trouble::new(Kind::Broken, "the runtime ended"))
+    done.map_err(|_| Trouble::new(Kind::Unreachable, "the runtime ended"))
 }
 
 fn runtime() -> Result<Handle, Trouble> {

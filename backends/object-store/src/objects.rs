@@ -10,7 +10,6 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::error::{Kind, Trouble};
 use crate::limited::limited;
-use crate::names;
 use crate::retry::Retry;
 
 /// The object that proves that nothing is overwritten. Its name begins with a dot, so it is not a
@@ -88,7 +87,7 @@ impl Objects {
     }
 
     pub(crate) fn path(&self, key: &Key) -> Path {
-        self.path_of(&names::object_name(key))
+        self.path_of(key.as_str())
     }
 
     pub(crate) fn path_of(&self, name: &str) -> Path {
@@ -138,21 +137,8 @@ impl Objects {
 /// Names the store, never the URL or the credentials it was opened with.
 impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            objects: _,
-            prefix: _,
-            shown,
-            store_id: _,
-            spool,
-            retry,
-            parts: _,
-            proven,
-        } = self;
         f.debug_struct("Objects")
-            .field("shown", shown)
-            .field("spool", &spool.path())
-            .field("retry", retry)
-            .field("proven", &proven.initialized())
+            .field("shown", &self.shown)
             .finish_non_exhaustive()
     }
 }

@@ -18,8 +18,7 @@ mod s3;
 use std::sync::Arc;
 
 use object_store::memory::InMemory;
-use offcut::backend::StoreUrl;
-use url::Url;
+use url::{Position, Url};
 
 use self::options::{Env, Options};
 use crate::builder::Builder;
@@ -42,8 +41,7 @@ impl Objects {
     ///
     /// # Default
     ///
-    /// - `timeout=120s`, `backoff=100ms` and `spool`: as in [`Builder`].
-    /// - `retries=5`; for S3, one less than `AWS_MAX_ATTEMPTS` if that is set.
+    /// - `timeout=120s`, `backoff=100ms` and `spool`: as in [`Builder`]. `retries=5`.
     /// - `region=us-east-1` for S3.
     ///
     /// # Errors
@@ -57,40 +55,29 @@ impl Objects {
 
 fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     let refuse = |must| Err(OpenError::Url { must });
-    // Checked before the URL is parsed, since the parser turns `/../x` into `/x`.
-    if !StoreUrl::from(url).has_plain_path() {
-        return refuse(
-            "spell its prefix plainly, without `.`, `..`, `\\` or empty segments, even percent-encoded, and have no control \
-             characters and no white space around it",
-        );
-    }
-    let is_relative = url
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
-        && !url[5..].starts_with("///");
+    let written = url.split(['?', '#']).next().unwrap_or_default();
     let Ok(url) = Url::parse(url) else {
         return refuse(
             "be a URL, such as `s3://bucket/prefix`; a directory needs `offcut::backend::open`",
         );
     };
+    // The parser turns `/../x` into `/x`, which is another place.
+    if url[..Position::AfterPath] != *written {
+        return refuse(
+            "be spelt plainly: an absolute path without `.`, `..`, `\\`, control characters and white space",
+        );
+    }
     if !url.username().is_empty() || url.password().is_some() {
         return refuse("have no user or password: put credentials in the environment");
     }
     if url.port().is_some() || url.fragment().is_some() {
         return refuse("have no port or fragment; an `endpoint` may have a port");
     }
-    if is_relative {
-        return refuse("name a directory by its absolute path: `file:///var/lib/agent`");
-    }
     let mut options = Options::of(&url, env)?;
     let defaults = Retry::default();
-    let retries = match options.number("retries")? {
-        None if url.scheme() == "s3" => retries_of_aws(&options)?,
-        given => given,
-    };
     let retry = Retry {
         timeout: options.duration("timeout")?.unwrap_or(defaults.timeout),
-        retries: retries.unwrap_or(defaults.retries),
+        retries: options.number("retries")?.unwrap_or(defaults.retries),
         backoff: options.duration("backoff")?.unwrap_or(defaults.backoff),
     };
     retry.check()?;
@@ -106,25 +93,6 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     };
     builder.build()
 }
-
-/// Reads AWS's number of attempts, of which the first is not a retry.
-fn retries_of_aws(options: &Options<'_>) -> Result<Option<u32>, OpenError> {
-    let name = "AWS_MAX_ATTEMPTS";
-    let must = "be a number, at least 1";
-    let retries = |text: String| match text.parse::<u32>() {
-        Ok(attempts @ 1..) => Ok(attempts - 1),
-        _ => Err(OpenError::Value { name, must }),
-    };
-    options.env(name).map(retries).transpose()
-}
-
-/// The features that URLs of a scheme need.
-const FEATURES: [(&str, &str); 4] = [
-    ("s3", "s3"),
-    ("gs", "gcs"),
-    ("az", "azure"),
-    ("file", "local"),
-];
 
 #[cfg_attr(
     not(feature = "http"),
@@ -149,14 +117,10 @@ fn open_scheme(url: &Url, options: &mut Options<'_>, retry: &Retry) -> Result<Bu
         "az" => azure::open(url, options, retry),
         #[cfg(feature = "local")]
         "file" => local::open(url),
-        other => Err(
-            match FEATURES.into_iter().find(|(scheme, _)| *scheme == other) {
-                Some((scheme, feature)) => OpenError::Feature { scheme, feature },
-                None => OpenError::Scheme {
-                    scheme: other.to_owned(),
-                },
-            },
-        ),
+        _ => Err(OpenError::Url {
+            must: "begin with `memory:`, or with `s3:`, `gs:`, `az:` or `file:` and the feature `s3`, `gcs`, `azure` or `local` of \
+                   offcut-object-store",
+        }),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use offcut::ErrorChain;
 use offcut::backend::BackendError;
 
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "local"))]
 use crate::error::Trouble;
 
 /// An error from opening a store. It never contains a value, since any value may be secret.
@@ -18,25 +18,9 @@ pub enum OpenError {
         /// The requirement.
         must: &'static str,
     },
-    /// There is no such kind of store.
-    #[error("there is no store for `{scheme}:` URLs: use `s3`, `gs`, `az`, `file` or `memory`")]
-    Scheme {
-        /// The URL's scheme.
-        scheme: String,
-    },
-    /// Support for this kind of store was not compiled in.
-    #[error("`{scheme}:` URLs require the feature `{feature}` of offcut-object-store: enable it")]
-    Feature {
-        /// The URL's scheme.
-        scheme: &'static str,
-        /// Name of the feature.
-        feature: &'static str,
-    },
     /// The URL has an option that this kind of store does not have.
-    #[error("the store's URL has an unknown option `{name}`: use one of {known}")]
+    #[error("the store's URL has an unknown option: use only {known}")]
     UnknownOption {
-        /// The option's name, or `…` if it does not look like one.
-        name: String,
         /// The existing options.
         known: String,
     },
@@ -48,17 +32,9 @@ pub enum OpenError {
         /// The requirement.
         must: &'static str,
     },
-    /// An option that another one requires is missing.
-    #[error("`{name}` is missing: set it in the URL, or {} in the environment", .env)]
-    Missing {
-        /// The option's name in the URL.
-        name: &'static str,
-        /// The environment variable.
-        env: &'static str,
-    },
     /// The underlying library rejects the settings.
     #[error(
-        "the store's settings are invalid or contradict each other: check its credentials and its endpoint"
+        "the store's settings are incomplete or contradict each other: check its account, its credentials and its endpoint"
     )]
     Refused {
         /// The library's error.
@@ -81,7 +57,7 @@ impl fmt::Debug for OpenError {
 }
 
 impl OpenError {
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", feature = "local"))]
     pub(crate) fn refused(error: object_store::Error) -> Self {
         Self::Refused {
             source: Box::new(Trouble::from(error)),

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, TryFutureExt};
+use futures_util::{FutureExt, TryFutureExt};
+use object_store::GetOptions;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange};
 use offcut::backend::{Backend, Key, PutOutcome, ReadRange};
 
 use crate::content::{Content, MAX_SINGLE_PUT};
@@ -22,10 +22,11 @@ impl Objects {
 
     async fn page_once(&self, path: &Path, range: &Range<u64>) -> Result<ReadRange, Trouble> {
         // Some servers accept numbers of 63 bits only, and no object is longer than that.
-        if range.is_empty() || i64::try_from(range.start).is_err() {
+        let range = range.start..range.end.min(i64::MAX as u64);
+        if range.is_empty() {
             return self.read_length(path).await;
         }
-        match self.get(path, range).await {
+        match self.get(path, range.clone()).await {
             // Stores refuse a range that begins past the end, and every range of an empty object.
             Err(trouble) if trouble.kind == Kind::Range => match self.read_length(path).await? {
                 page if page.total <= range.start => Ok(page),
@@ -37,10 +38,7 @@ impl Objects {
 
     /// Reads only the total length, no bytes.
     pub(crate) async fn read_length(&self, path: &Path) -> Result<ReadRange, Trouble> {
-        let options = GetOptions {
-            head: true,
-            ..GetOptions::default()
-        };
+        let options = GetOptions::default().with_head(true);
         let found = self.attempt(self.objects.get_opts(path, options)).await?;
         Ok(ReadRange {
             bytes: Bytes::new(),
@@ -49,50 +47,28 @@ impl Objects {
         })
     }
 
-    async fn get(&self, path: &Path, range: &Range<u64>) -> Result<ReadRange, Trouble> {
-        let asked = match (range.start, range.end) {
-            (0, u64::MAX) => None,
-            (start, end) if i64::try_from(end).is_err() => Some(GetRange::Offset(start)),
-            (start, end) => Some(GetRange::Bounded(start..end)),
-        };
-        let options = GetOptions {
-            range: asked,
-            ..GetOptions::default()
-        };
+    async fn get(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
+        let options = GetOptions::default().with_range(Some(range.clone()));
         let found = self.attempt(self.objects.get_opts(path, options)).await?;
         let (total, stored_at) = (found.meta.size, found.meta.last_modified.into());
         let length = range.end.min(total).saturating_sub(range.start);
+        let broken = |cause: &str| Err(Trouble::new(Kind::Unreachable, cause));
         if found.range != (range.start..range.start + length) {
-            return Err(Trouble::new(
-                Kind::Broken,
-                "the store returned a different range",
-            ));
+            return broken("the store returned a different range");
         }
-        let mut bytes = Vec::new();
-        // Not `with_capacity`, which aborts the process if the range is larger than the memory.
-        let reserved = usize::try_from(length)
-            .ok()
-            .and_then(|length| bytes.try_reserve_exact(length).ok());
-        reserved.ok_or_else(|| {
-            Trouble::new(
-                Kind::Other,
-                "the range does not fit into memory; read a smaller one",
-            )
-        })?;
-        let mut body = found.into_stream();
-        while bytes.len() as u64 <= length
-            && let Some(chunk) = self
-                .attempt(async { body.next().await.transpose() })
-                .await?
-        {
-            bytes.extend_from_slice(&chunk);
+        // `bytes` aborts the process if the range is larger than the memory.
+        let fits = usize::try_from(length)
+            .is_ok_and(|length| Vec::<u8>::new().try_reserve_exact(length).is_ok());
+        if !fits {
+            let cause = "the range does not fit into memory; read a smaller one";
+            return Err(Trouble::new(Kind::Other, cause));
         }
+        let bytes = self.attempt(found.bytes()).await?;
         if bytes.len() as u64 != length {
-            let cause = "the store returned more or fewer bytes than announced";
-            return Err(Trouble::new(Kind::Broken, cause));
+            return broken("the store returned more or fewer bytes than announced");
         }
         Ok(ReadRange {
-            bytes: bytes.into(),
+            bytes,
             total,
             stored_at,
         })

@@ -48,9 +48,6 @@ impl Objects {
                 Ok(put) => return Ok(put),
                 // Single requests have been retried already.
                 Err(trouble) if trouble.kind.is_passing() && is_first => is_first = false,
-                Err(trouble) if trouble.kind.is_passing() => {
-                    return self.compare(path, content).await?.ok_or(trouble);
-                }
                 // Some stores refuse a request that they have carried out: the answer was lost and
                 // the request repeated.
                 Err(trouble) => match self.compare(path, content).await {
@@ -59,22 +56,6 @@ impl Objects {
                 },
             }
         }
-    }
-
-    async fn upload_once(
-        &self,
-        path: &Path,
-        content: &mut Content<'_>,
-    ) -> Result<PutOutcome, Trouble> {
-        let mut upload = self.begin(path).await?;
-        let put = self.upload_parts(&mut upload, path, content).await;
-        if matches!(put, Ok(PutOutcome::Stored)) {
-            // A complete upload can't be aborted any more.
-            upload.open = None;
-        } else {
-            upload.abort().await;
-        }
-        put
     }
 
     /// Begins an upload in a separate task: if the request were dropped, its upload could not be
@@ -94,20 +75,20 @@ impl Objects {
         });
         begun
             .await
-            .unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "the runtime ended")))
+            .unwrap_or_else(|_| Err(Trouble::new(Kind::Unreachable, "the runtime ended")))
     }
 
-    async fn upload_parts(
+    async fn upload_once(
         &self,
-        upload: &mut Upload,
         path: &Path,
         content: &mut Content<'_>,
     ) -> Result<PutOutcome, Trouble> {
+        let mut upload = self.begin(path).await?;
         let Upload {
             open: Some(open),
             parts,
             timeout,
-        } = upload
+        } = &mut upload
         else {
             return Ok(PutOutcome::Taken);
         };
@@ -136,14 +117,15 @@ impl Objects {
         if let Some(put) = self.compare(path, content).await? {
             return Ok(put);
         }
-        limited(timeout, open.complete())
-            .await
-            .map(|_| PutOutcome::Stored)
+        limited(timeout, open.complete()).await?;
+        // A complete upload can't be aborted any more.
+        upload.open = None;
+        Ok(PutOutcome::Stored)
     }
 }
 
 fn joined(done: Result<Result<(), Trouble>, JoinError>) -> Result<(), Trouble> {
-    done.unwrap_or_else(|_| Err(Trouble::new(Kind::Broken, "a part's task ended early")))
+    done.unwrap_or_else(|_| Err(Trouble::new(Kind::Unreachable, "a part's task ended early")))
 }
 
 /// An upload in progress. Dropping it before it is complete aborts it: stores keep the parts of an
@@ -155,35 +137,19 @@ struct Upload {
     timeout: Duration,
 }
 
-impl Upload {
-    async fn abort(&mut self) {
-        // The parts first: one that arrives after the abort would stay.
-        self.parts.shutdown().await;
-        if let Some(mut open) = self.open.take()
-            && let Err(trouble) = limited(self.timeout, open.abort()).await
-        {
-            tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
-        }
-    }
-}
-
 impl Drop for Upload {
     fn drop(&mut self) {
-        if self.open.is_some()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let (open, parts, timeout) = (
-                self.open.take(),
-                std::mem::take(&mut self.parts),
-                self.timeout,
-            );
-            let mut upload = Self {
-                open,
-                parts,
-                timeout,
-            };
-            // If the runtime ends first, the parts stay until a lifecycle rule removes them.
-            runtime.spawn(async move { upload.abort().await });
-        }
+        let (Some(mut open), Ok(runtime)) = (self.open.take(), Handle::try_current()) else {
+            return;
+        };
+        let (mut parts, timeout) = (std::mem::take(&mut self.parts), self.timeout);
+        // If the runtime ends first, the parts stay until a lifecycle rule removes them.
+        runtime.spawn(async move {
+            // The parts first: one that arrives after the abort would stay.
+            parts.shutdown().await;
+            if let Err(trouble) = limited(timeout, open.abort()).await {
+                tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
+            }
+        });
     }
 }

@@ -1,6 +1,5 @@
 //! Content that arrives in chunks.
 
-use std::fmt;
 use std::ops::Range;
 
 use async_trait::async_trait;
@@ -15,6 +14,7 @@ use crate::objects::Objects;
 /// Writes to a file of the spool, and uploads from it once the content has its name. An object
 /// store takes nothing without a name, and the way to store content depends on its final length. If
 /// the store fails, the content gets its name in the spool.
+#[derive(Debug)]
 pub(crate) struct ObjectWriter {
     store: Objects,
     /// `None` once the content has its name, or after a write that was dropped.
@@ -53,15 +53,6 @@ impl ObjectWriter {
 fn closed() -> BackendError {
     let why = "this writer's content is stored already, or was discarded after an error: open another writer";
     BackendError::new(ErrorKind::Other, why)
-}
-
-impl fmt::Debug for ObjectWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectWriter")
-            .field("store", &self.store)
-            .field("length", &self.length)
-            .finish_non_exhaustive()
-    }
 }
 
 #[async_trait]

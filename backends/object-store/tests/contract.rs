@@ -94,13 +94,11 @@ async fn files_keep_the_contract() {
 async fn o2_opening_writes_nothing() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| home.path().join(name).display().to_string();
+    let missing = format!("file://{}?spool={}", at("store"), at("spool"));
+    assert!(Objects::open(&missing).is_err());
+    std::fs::create_dir(at("store")).unwrap();
     let stores = [
-        Objects::open(&format!(
-            "file://{}?spool={}",
-            at("deep/store"),
-            at("spool")
-        ))
-        .unwrap(),
+        Objects::open(&missing).unwrap(),
         Objects::open(&format!("memory:/agents?spool={}", at("other/spool"))).unwrap(),
     ];
     let call = Key::new("trunc/call_1").unwrap();
@@ -115,7 +113,8 @@ async fn o2_opening_writes_nothing() {
             .unwrap();
         assert_eq!(store.list().count().await, 0);
     }
-    assert_eq!(home.path().read_dir().unwrap().count(), 0);
+    assert_eq!(home.path().read_dir().unwrap().count(), 1);
+    assert_eq!(home.path().join("store").read_dir().unwrap().count(), 0);
     for store in &stores {
         let mut writer = store.writer().await.unwrap();
         writer.write("content".into()).await.unwrap();
@@ -123,7 +122,7 @@ async fn o2_opening_writes_nothing() {
         assert_eq!(store.read(&call, 0..9).await.unwrap().bytes, "content");
     }
     assert_eq!(
-        std::fs::read(home.path().join("deep/store/trunc/call_1")).unwrap(),
+        std::fs::read(home.path().join("store/trunc/call_1")).unwrap(),
         b"content"
     );
 }

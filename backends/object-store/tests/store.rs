@@ -211,20 +211,20 @@ async fn errors_name_the_problem_and_show_no_secret() {
     );
     assert_eq!(
         said(&server.url_of(BUCKET, "p", "a-wrong-secret", "")).await,
-        "checking s3://bucket/p/ failed: the credentials are wrong or have expired; check the key and its secret: \
+        "checking s3://bucket/p/ failed: access denied; check the key, its secret and its expiry, and grant it get, put and list on the bucket: \
          HTTP 403, SignatureDoesNotMatch"
     );
     server.fault_always(&Method::PUT, Fault::Refuse(403));
     assert_eq!(
         said(&server.url("p", "")).await,
-        "checking s3://bucket/p/ failed: access denied; grant these credentials get, put and list on the bucket: \
+        "checking s3://bucket/p/ failed: access denied; check the key, its secret and its expiry, and grant it get, put and list on the bucket: \
          HTTP 403, AccessDenied"
     );
     server.stop();
     let unreachable = said(&server.url("p", "&retries=1")).await;
     assert!(
         unreachable.starts_with(
-            "checking s3://bucket/p/ failed: the store can't be reached; check the endpoint and the network: "
+            "checking s3://bucket/p/ failed: the store can't be reached or fails; try again later, or check the endpoint and the network: "
         ),
         "{unreachable}"
     );

@@ -8,9 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::backend::{BackendError, ErrorKind, Location};
 
-/// Operations whose errors mean something else than those of others.
-pub(super) const OPENING: &str = "opening the store in";
-pub(super) const CHECKING: &str = "trying out the store in";
+/// The operation whose errors mean something else than those of others.
 pub(super) const READING: &str = "reading";
 
 /// The error for `source` while `doing` something at `location`.
@@ -23,14 +21,11 @@ fn advice(source: &io::Error, doing: &str) -> (ErrorKind, &'static str) {
     use io::ErrorKind as Io;
     match source.kind() {
         Io::NotFound if doing == READING => (ErrorKind::NotFound, "another process removed it"),
-        Io::NotFound if [OPENING, CHECKING].contains(&doing) => (
-            ErrorKind::Other,
-            "its directory can't be made there; choose another path",
-        ),
         // `ErrorKind::NotFound` is only for missing content.
         Io::NotFound => (
             ErrorKind::Other,
-            "another process removed the directory or the staging file; clean up only while no process uses the store",
+            "its directory can't be made there, or another process removed something in it; choose another path, or clean \
+             up only while no process uses the store",
         ),
         // Without an OS error code, it comes from cap-std or `link_found`.
         Io::PermissionDenied if source.raw_os_error().is_none() => (
@@ -51,17 +46,9 @@ fn advice(source: &io::Error, doing: &str) -> (ErrorKind, &'static str) {
             ErrorKind::Denied,
             "the file system is read-only; choose a directory that can be written to",
         ),
-        Io::StorageFull => (
+        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => (
             ErrorKind::Full,
-            "no space is left; free some, or choose a directory on another file system",
-        ),
-        Io::QuotaExceeded => (
-            ErrorKind::Full,
-            "the quota is used up; free some space, or raise the quota",
-        ),
-        Io::FileTooLarge => (
-            ErrorKind::Full,
-            "the file is larger than the file system or the process's limit allows; raise the limit",
+            "no space is left, or the file is over a quota or limit; free some, raise the limit, or choose another file system",
         ),
         Io::NotADirectory | Io::AlreadyExists => (
             ErrorKind::Other,
@@ -188,7 +175,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Full);
         assert_eq!(
             error.to_string(),
-            "storing .offcut/trunc/call_1 failed: no space is left; free some, or choose a directory on another file system"
+            "storing .offcut/trunc/call_1 failed: no space is left, or the file is over a quota or limit; free some, raise the limit, or choose another file system"
         );
     }
 
@@ -221,7 +208,7 @@ mod tests {
     fn a_refused_hard_link_says_what_to_do() {
         for code in [1, 95] {
             let error = link_refused(io::Error::from_raw_os_error(code));
-            let said = failed(error, OPENING, &Location::new("/mnt/stick")).to_string();
+            let said = failed(error, "opening", &Location::new("/mnt/stick")).to_string();
             assert_eq!(
                 said.contains("no hard links"),
                 cfg!(unix) && (code == 1 || cfg!(target_os = "linux")),

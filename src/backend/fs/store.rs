@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{BlockingThreads, OPENING, failed};
+use super::error::{BlockingThreads, failed};
 use super::place;
 use crate::backend::home::refuse_home;
 use crate::backend::{BackendError, ErrorKind, Location};
@@ -86,7 +86,7 @@ impl Fs {
         let place = Location::new(format!("{path:?}"));
         // Made absolute now, as the process may change its working directory later.
         let path = std::path::absolute(path).and_then(|path| place::resolve(&path));
-        let path = path.map_err(|source| failed(source, OPENING, &place))?;
+        let path = path.map_err(|source| failed(source, "opening the store in", &place))?;
         let path = place::shown(&path).ok_or_else(|| {
             let why =
                 "its absolute path is not UTF-8 or has control characters, so no hint can show it; choose another path";

@@ -21,14 +21,14 @@ fn answers_get_the_right_error_kind() {
         (404, "NoSuchKey", Kind::NotFound),
         (404, "NoSuchBucket", Kind::NoBucket),
         (403, "AccessDenied", Kind::Denied),
-        (403, "InvalidAccessKeyId", Kind::BadCredentials),
-        (400, "ExpiredToken", Kind::BadCredentials),
+        (403, "InvalidAccessKeyId", Kind::Denied),
+        (400, "ExpiredToken", Kind::Denied),
         (400, "AuthorizationHeaderMalformed", Kind::WrongRegion),
         (409, "ConditionalRequestConflict", Kind::Exists),
         (412, "PreconditionFailed", Kind::Exists),
         (416, "InvalidRange", Kind::Range),
-        (503, "SlowDown", Kind::Failing),
-        (500, "InternalError", Kind::Failing),
+        (503, "SlowDown", Kind::Unreachable),
+        (500, "InternalError", Kind::Unreachable),
         (501, "NotImplemented", Kind::Overwrites),
         (507, "XMinioStorageFull", Kind::Full),
         (400, "MalformedXML", Kind::Other),
@@ -43,7 +43,7 @@ fn errors_say_what_failed_and_what_to_do_and_no_secret() {
         answered(403, "SignatureDoesNotMatch").while_doing("storing s3://bucket/trunc/call_1");
     assert_eq!(
         error.to_string(),
-        "storing s3://bucket/trunc/call_1 failed: the credentials are wrong or have expired; check the key and its secret"
+        "storing s3://bucket/trunc/call_1 failed: access denied; check the key, its secret and its expiry, and grant it get, put and list on the bucket"
     );
     assert_eq!(
         error.source().map(ToString::to_string).as_deref(),

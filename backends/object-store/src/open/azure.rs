@@ -35,12 +35,6 @@ pub(super) fn open(
     let container = bucket(url)?;
     let settings = Settings::take(options, KNOWN)?;
     let account = settings.get("account_name").unwrap_or_default();
-    if account.is_empty() && !settings.is_set("use_emulator") {
-        return Err(OpenError::Missing {
-            name: "account_name",
-            env: "`AZURE_STORAGE_ACCOUNT_NAME`",
-        });
-    }
     if !account.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(OpenError::Value {
             name: "account_name",

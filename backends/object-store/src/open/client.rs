@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use object_store::client::{ClientConfigKey, HttpClient, HttpConnector};
-use object_store::{BackoffConfig, ClientOptions, Error, Result, RetryConfig};
+use object_store::client::{ClientConfigKey, HttpClient, HttpConnector, ReqwestConnector};
+use object_store::{BackoffConfig, ClientOptions, Result, RetryConfig};
 
 use crate::retry::{LONGEST_PAUSE, Retry};
 
 /// Time limit for connecting. Shorter than for a request, to tell an address that does not answer
 /// from a slow answer.
 const CONNECT: Duration = Duration::from_secs(5);
+const AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));
 
 /// Creates clients with the library's time limits.
 #[derive(Debug)]
@@ -28,38 +29,16 @@ impl ClientConnector {
 
 impl HttpConnector for ClientConnector {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
-        let option = |key| options.get_config_value(&key);
-        let allow_http = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
-        let client = || {
-            reqwest::Client::builder()
-                .https_only(!allow_http)
-                .connect_timeout(CONNECT.min(self.timeout))
-                .timeout(self.timeout)
-                .user_agent(concat!(
-                    env!("CARGO_PKG_NAME"),
-                    "/",
-                    env!("CARGO_PKG_VERSION")
-                ))
-                .http1_only()
-                // A compressed answer differs from the object in length, and its ranges in position.
-                .no_gzip()
-                .no_brotli()
-                .no_zstd()
-                .no_deflate()
-        };
+        let options = options
+            .clone()
+            .with_timeout(self.timeout)
+            .with_connect_timeout(CONNECT.min(self.timeout))
+            .with_config(ClientConfigKey::UserAgent, AGENT);
+        let connector = ReqwestConnector::default();
         // A container without certificates can still reach a store next to it that has none either.
-        let built = client().build().or_else(|error| match allow_http {
-            true => client().tls_certs_only([]).build(),
-            false => Err(error),
-        });
-        Ok(HttpClient::new(built.map_err(refused)?))
-    }
-}
-
-fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::Generic {
-        store: "HTTP client",
-        source: Box::new(error),
+        connector
+            .connect(&options)
+            .or_else(|_| connector.connect(&options.with_no_system_certificates(true)))
     }
 }
 

@@ -123,10 +123,6 @@ impl Settings {
             .map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn is_set(&self, name: &str) -> bool {
-        self.get(name) == Some("true")
-    }
-
     /// Returns the option `endpoint`, without a trailing slash; empty if it is not set.
     pub(super) fn endpoint(&self) -> &str {
         self.get("endpoint")
@@ -163,7 +159,7 @@ impl Settings {
             Some(Host::Ipv6(address)) => address.is_loopback(),
             None => false,
         };
-        if is_here || self.is_set("allow_http") {
+        if is_here || self.get("allow_http") == Some("true") {
             return Ok(true);
         }
         Err(OpenError::Value {

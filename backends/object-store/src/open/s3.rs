@@ -43,18 +43,6 @@ pub(super) fn open(
 ) -> Result<Builder, OpenError> {
     let bucket = bucket(url)?;
     let settings = Settings::take(options, KNOWN)?;
-    for (given, name, env) in [
-        (
-            "access_key_id",
-            "secret_access_key",
-            "`AWS_SECRET_ACCESS_KEY`",
-        ),
-        ("secret_access_key", "access_key_id", "`AWS_ACCESS_KEY_ID`"),
-    ] {
-        if settings.get(given).is_some() && settings.get(name).is_none() {
-            return Err(OpenError::Missing { name, env });
-        }
-    }
     let builder = settings.apply(AmazonS3Builder::new(), AmazonS3Builder::with_config)?;
     let store = builder
         .with_bucket_name(bucket)

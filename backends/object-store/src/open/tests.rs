@@ -82,7 +82,6 @@ fn every_option_is_one_of_object_store() {
             "http://169.254.170.23/v1/credentials",
         ),
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "/var/run/token"),
-        ("AWS_MAX_ATTEMPTS", "3"),
         ("AZURE_STORAGE_ACCOUNT_NAME", "me"),
         ("AZURE_STORAGE_ACCOUNT_KEY", "a2V5"),
         ("AZURE_STORAGE_SAS_TOKEN", "sig=x"),
@@ -116,16 +115,22 @@ fn l11_wrong_urls_do_not_open() {
         ("s3://me:pass@bucket", "no user or password"),
         ("s3://bucket:9000", "no port"),
         ("s3://bucket#x", "no port or fragment"),
-        ("s3://bucket/../x//y", "spell its prefix plainly"),
+        ("s3://bucket/../x//y", "be spelt plainly"),
         ("s3://bucket/a%20b", "prefix"),
-        ("s3://bucket/a%2Fb", "spell its prefix plainly"),
+        ("s3://bucket/a%2Fb", "prefix"),
+        ("s3://bucket//a", "prefix"),
+        ("S3://bucket", "be spelt plainly"),
         ("memory://host/x", "no host"),
         ("file:relative", "absolute path"),
         ("file:/absolute", "absolute path"),
         ("file://relative", "absolute path"),
-        ("file:///absolute?x=1", "option"),
-        ("ftp://bucket", "no store for `ftp:`"),
-        ("s3://bucket?regoin=eu", "unknown option `regoin`"),
+        ("file:///tmp?x=1", "option"),
+        ("file:///no/such", "existing directory"),
+        ("ftp://bucket", "begin with `memory:`"),
+        (
+            "s3://bucket?regoin=eu",
+            "unknown option: use only `timeout`",
+        ),
         ("s3://bucket?region=a&region=b", "each option only once"),
         ("s3://bucket?region=", "`region` must be printable"),
         ("s3://bucket?region=a%0Ab", "`region` must be printable"),
@@ -162,12 +167,13 @@ fn l11_wrong_urls_do_not_open() {
             "`backoff` must be a number with",
         ),
         ("s3://bucket?timeout=0s", "`timeout` must be more than 0"),
+        ("s3://bucket?timeout=5", "`timeout` must be a number with"),
         ("s3://bucket?timeout=99999999999m", "`timeout` must be"),
         (
             "s3://bucket?access_key_id=x",
-            "`secret_access_key` is missing",
+            "check its account, its credentials",
         ),
-        ("az://container", "`account_name` is missing"),
+        ("az://container", "check its account"),
         (
             "az://container?account_name=a/b",
             "`account_name` must consist of letters",
@@ -178,65 +184,63 @@ fn l11_wrong_urls_do_not_open() {
     }
 }
 
-/// The URL parser changes these into another place, and the store would silently be opened there.
+/// The URL parser changes some of these into another place, and the store would silently be opened there.
 #[test]
 fn o4_a_url_opens_the_place_that_it_names() {
     let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().to_str().unwrap();
-    let roots = [
+    let root = format!("file://{}", folder.path().to_str().unwrap());
+    for place in [
         "s3://bucket",
         "gs://bucket",
         "az://container",
         "memory:/m",
-        "file://",
-    ];
-    let paths = [
-        "/../x",
-        "/./x",
-        "/a/../x",
-        "//x",
-        "/a//x",
-        "/a/..",
-        "/%2e%2e/x",
-        "/a/.%2E/x",
-        "/a%2Fx",
-        "/a%5cx",
-        "/a\\x",
-        "/..\\x",
-        "/a\tx",
-        "/x\n",
-    ];
-    for (scheme, path) in roots
-        .into_iter()
-        .flat_map(|scheme| paths.map(|path| (scheme, path)))
-    {
-        let url = if scheme == "file://" {
-            format!("{scheme}{root}{path}")
-        } else {
-            format!("{scheme}{path}")
-        };
-        let said = open_with(&url, &|_| None).unwrap_err().to_string();
-        assert!(said.contains("spell its prefix plainly"), "{url:?}: {said}");
+        &root,
+    ] {
+        for path in [
+            "/../x",
+            "/./x",
+            "/a/../x",
+            "/a//x",
+            "/a/..",
+            "/%2e%2e/x",
+            "/a/.%2E/x",
+            "/a%2Fx",
+            "/a%5cx",
+            "/a\\x",
+            "/..\\x",
+            "/a\tx",
+            "/x\n",
+            "//x",
+        ] {
+            // A file system reads an empty segment as none.
+            if place == root && path.contains("//") {
+                continue;
+            }
+            let url = format!("{place}{path}");
+            let env = |name: &str| (name == "AZURE_STORAGE_ACCOUNT_NAME").then(|| "me".to_owned());
+            let said = open_with(&url, &env).unwrap_err().to_string();
+            assert!(
+                said.starts_with("the store's URL must") || said.starts_with("`prefix` must"),
+                "{url:?}: {said}"
+            );
+        }
     }
-    assert_eq!(
-        std::fs::read_dir(root).unwrap().count(),
-        0,
-        "no directory was made"
-    );
+    let made = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(made, 0, "no directory was made");
 }
 
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
 
-    /// The parser does not change a path that counts as plain.
+    /// The locations of a store that opens are those that its URL says.
     #[test]
-    fn o4_the_parser_leaves_a_plain_path_unchanged(path in "(/|\\.|%2e|%2F|%5c|\\\\|a|b|\t| ){0,8}") {
-        for scheme in ["s3://bucket/m/", "memory:/m/", "file:///m/"] {
-            let text = format!("{scheme}{path}");
-            if StoreUrl::from(&*text).has_plain_path() {
-                let url = Url::parse(&text).unwrap();
-                let plain = |path: &str| path.replace("%20", " ").replace("%2e", ".");
-                proptest::prop_assert_eq!(plain(url.path()), plain(&format!("/m/{path}")), "{:?} became {}", text, url);
+    fn o4_the_parser_leaves_a_path_unchanged(path in "(/|\\.|%2e|%2F|%5c|\\\\|a|b|\t| ){0,8}") {
+        for place in ["s3://bucket/m/", "memory:/m/"] {
+            let url = format!("{place}{path}");
+            if let Ok(store) = open(&url, &KEYS) {
+                let location = store.locate(&Key::new("x").unwrap());
+                let root = url.strip_suffix('/').unwrap_or(&url);
+                proptest::prop_assert_eq!(location.as_str(), format!("{root}/x"));
             }
         }
     }
@@ -252,7 +256,6 @@ fn l11_wrong_variables_do_not_open() {
         ("AWS_ENDPOINT_URL", "not a url"),
         ("AWS_ENDPOINT_URL_S3", "ftp://host"),
         ("AWS_ALLOW_HTTP", "1"),
-        ("AWS_MAX_ATTEMPTS", "0"),
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "/x"),
     ] {
         let env: Vec<_> = [(name, value)].into_iter().chain(KEYS).collect();
@@ -262,7 +265,7 @@ fn l11_wrong_variables_do_not_open() {
             "{name}: {said}"
         );
     }
-    assert!(refused("s3://bucket", &KEYS[..1]).contains("`secret_access_key` is missing"));
+    assert!(refused("s3://bucket", &KEYS[..1]).contains("check its account, its credentials"));
     // An empty value counts as not set.
     assert!(
         open(

@@ -409,7 +409,10 @@ fn a_sweep_without_live_names_is_refused() {
         "",
         2,
     );
-    assert!(error.contains("chat.jsonl.gz is not UTF-8 text"), "{error}");
+    assert!(
+        error.contains("chat.jsonl.gz can't be read") && error.contains("is not UTF-8 text"),
+        "{error}"
+    );
     assert!(home.stores("s1/trunc/call_1") && home.stores("s2/trunc/call_1"));
     let out = succeed(
         &[

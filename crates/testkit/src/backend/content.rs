@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use offcut::backend::{Backend, PutOutcome};
+use offcut::backend::{Backend, Key, PutOutcome};
 
 use super::check::{Clause, THERE, key, noise};
 
@@ -42,9 +42,9 @@ pub(super) async fn any_key_can_be_stored(store: impl Backend) {
     let it = Clause::new(store, "every key can be stored");
     for path in [
         "a".to_owned(),
-        "k".repeat(255),
+        "k".repeat(Key::MAX_SEGMENT),
         ["s"; 16].join("/"),
-        ["d".repeat(224), "e".repeat(255)].join("/"),
+        ["d".repeat(224), "e".repeat(Key::MAX_SEGMENT)].join("/"),
         "-".into(),
     ] {
         let key = key(path);

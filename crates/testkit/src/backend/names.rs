@@ -36,75 +36,28 @@ pub(super) fn what_was_not_named_resolves_to_none(store: impl Backend) {
     let named = key("trunc/call_1");
     let location = it.store.locate(&named);
     let location = location.as_str();
-    let mut hostile: Vec<String> = [
-        "",
-        "/",
-        ".",
-        "..",
-        "~",
-        "\0",
-        "trunc/call_1",
-        "./trunc/call_1",
-        "../trunc/call_1",
-        "/etc/passwd",
-        "file:///etc/passwd",
-        "../../../etc/cron.d/x",
-        "C:\\Windows\\win.ini",
-        "\\\\server\\share\\x",
-        "https://example.com/trunc/call_1",
-        "memory:",
-        "memory:/",
-        "memory:/../x",
-        "memory:///trunc/call_1",
-        "s3://bucket/../x",
-    ]
-    .map(String::from)
-    .into();
-    for suffix in [
-        "/",
-        "/.",
-        "/..",
-        "/../call_2",
-        "/../../../etc/passwd",
-        "//x",
-        "\\x",
-        "\0",
-        "\0.txt",
-        "\n",
-        "\r\n",
-        " ",
-        ".",
-        "?x",
-        "#x",
-        "%00",
-        "%2e",
-        ":1-20",
-        "\u{202e}",
-        "呼",
-    ] {
-        hostile.push(format!("{location}{suffix}"));
-    }
-    for prefix in [
-        " ", "/", "./", "../", "x", "file://", "\0", "\n", "\u{feff}",
-    ] {
-        hostile.push(format!("{prefix}{location}"));
-    }
+    let hostile = "|/|.|..|~|\0|trunc/call_1|./trunc/call_1|../trunc/call_1|/etc/passwd|file:///etc/passwd|\
+        ../../../etc/cron.d/x|C:\\Windows\\win.ini|\\\\server\\share\\x|https://example.com/trunc/call_1|\
+        memory:|memory:/|memory:/../x|memory:///trunc/call_1|s3://bucket/../x";
+    let mut hostile: Vec<_> = hostile.split('|').map(String::from).collect();
+    let suffixes = "/|/.|/..|/../call_2|/../../../etc/passwd|//x|\\x|\0|\0.txt|\n|\r\n| |.|?x|#x|%00|%2e|:1-20|\u{202e}|\
+        呼";
+    let suffixed = suffixes
+        .split('|')
+        .map(|suffix| format!("{location}{suffix}"));
+    hostile.extend(suffixed);
+    let prefixes = " |/|./|../|x|file://|\0|\n|\u{feff}";
+    let prefixed = prefixes
+        .split('|')
+        .map(|prefix| format!("{prefix}{location}"));
+    hostile.extend(prefixed);
     // In most stores, a location ends with the key. The text before the key is the store's root.
     if let Some(root) = location.strip_suffix(named.as_str()) {
-        for inner in [
-            "../",
-            "./",
-            "/",
-            "x/../",
-            "trunc/../",
-            "%2e%2e/",
-            "..%2f",
-            "..\\",
-            "\0/",
-            "../../../../../../etc/",
-        ] {
-            hostile.push(format!("{root}{inner}{named}"));
-        }
+        let inner = "../|./|/|x/../|trunc/../|%2e%2e/|..%2f|..\\|\0/|../../../../../../etc/";
+        let inside = inner
+            .split('|')
+            .map(|inner| format!("{root}{inner}{named}"));
+        hostile.extend(inside);
         hostile.push(root.to_owned());
         hostile.push(format!("{root}trunc//call_1"));
         hostile.push(format!("{root}trunc\\call_1"));
@@ -131,28 +84,10 @@ pub(super) fn what_was_not_named_resolves_to_none(store: impl Backend) {
 }
 
 fn sample_keys() -> Vec<Key> {
-    let mut keys: Vec<_> = [
-        "a",
-        "trunc/call_1",
-        "clear/call_1",
-        "trunc/call_1-args",
-        "s-1/clear/toolu_01A09q90qw90lq917835lq9",
-        "A",
-        "TRUNC/Call_1",
-        "trunc/..a".trim_matches('.'),
-        "a.b/c..d/e-_.f",
-        "0",
-        "-",
-        "_",
-        "trunc/-rf",
-        "trunc/x.png",
-        "trunc/trunc/trunc",
-        "memory/x",
-    ]
-    .into_iter()
-    .filter_map(|path| Key::new(path).ok())
-    .collect();
-    keys.push(key("k".repeat(255)));
+    let paths = "a|trunc/call_1|clear/call_1|trunc/call_1-args|s-1/clear/toolu_01A09q90qw90lq917835lq9|A|\
+        TRUNC/Call_1|a.b/c..d/e-_.f|0|-|_|trunc/-rf|trunc/x.png|trunc/trunc/trunc|memory/x";
+    let mut keys: Vec<_> = paths.split('|').map(key).collect();
+    keys.push(key("k".repeat(Key::MAX_SEGMENT)));
     keys.push(key(["s"; 16].join("/")));
     keys.push(key([
         "d".repeat(224),

@@ -26,7 +26,7 @@ use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::http::room::MessageRoom;
 use crate::locked::locked;
 use crate::remote::body::{Kind, kind};
-use crate::remote::meaning::{LAST_EVENT_ID, Meaning, REVISION_HEADER, SESSION};
+use crate::remote::meaning::{Meaning, REVISION_HEADER, SESSION};
 use crate::remote::parameters::Parameters;
 
 /// Maximum number of sessions that are open at once.
@@ -37,8 +37,6 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 /// Time for the servers to end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// The first revision whose clients understand an event without a message.
-const WITH_EMPTY_EVENTS: &str = "2025-11-25";
 /// The first revision without sessions. A server over pipes can't tell clients apart without them.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// The revisions to which clients fall back.
@@ -138,8 +136,7 @@ impl Hosted {
                 Err(self.lost(headers))
             };
         }
-        let may_resume = revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
-        let asked = session.ask(&text, &meaning, may_resume).await;
+        let asked = session.ask(&text, &meaning).await;
         let asked = asked.map_err(|(status, code, text)| {
             Box::new(reply::error(status, code, text, meaning.request_id()))
         })?;
@@ -157,15 +154,9 @@ impl Hosted {
         }
         let session = self.session(headers)?;
         session.touch();
-        let after = headers.get(LAST_EVENT_ID).map(HeaderValue::to_str);
-        let after = after.transpose().unwrap_or(Some(""));
-        let reader = match after {
-            Some(id) => session.streams.resume(id),
-            None => session.streams.listen(),
-        };
-        let reader = reader.ok_or_else(|| {
-            let text = "the stream of this Last-Event-ID is not kept any more";
-            refusal(StatusCode::BAD_REQUEST, REFUSED, text)
+        let reader = session.streams.listen().ok_or_else(|| {
+            let text = "another request reads the messages of this session";
+            refusal(StatusCode::CONFLICT, REFUSED, text)
         })?;
         Ok(stream_of(reader))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{self, BoxFuture};
 use futures_util::stream;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -89,10 +89,6 @@ impl Hosted {
     }
 
     async fn post(&self, headers: &HeaderMap, body: Incoming) -> Result<Response<Body>, Refusal> {
-        if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
-            let text = "the client must accept both application/json and text/event-stream";
-            return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
-        }
         if !matches!(kind(headers), Kind::Json) {
             let text = "the content type must be application/json";
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
@@ -148,10 +144,6 @@ impl Hosted {
     }
 
     async fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-        if !accepts(headers, "text/event-stream") {
-            let text = "the client must accept text/event-stream";
-            return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
-        }
         let session = self.session(headers)?;
         session.touch();
         let reader = session.streams.listen().ok_or_else(|| {
@@ -174,11 +166,6 @@ impl Hosted {
             let text = "the header Mcp-Session-Id is missing: a session begins with initialize";
             return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
         };
-        let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
-        if revision.is_some_and(|revision| !is_revision(revision)) {
-            let text = "the header MCP-Protocol-Version names no revision";
-            return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
-        }
         let id = id.to_str().ok();
         let session = id.and_then(|id| locked(&self.sessions).get(id).cloned());
         match session {
@@ -258,27 +245,6 @@ impl Hosted {
     }
 }
 
-/// Returns true if a client takes answers of this type.
-fn accepts(headers: &HeaderMap, kind: &str) -> bool {
-    let all = headers.get_all(ACCEPT).iter();
-    all.filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|one| one.split(';').next().unwrap_or_default().trim())
-        .any(|one| {
-            let group = kind.split('/').next().unwrap_or_default();
-            one == "*/*" || one.eq_ignore_ascii_case(kind) || one == format!("{group}/*")
-        })
-}
-
-/// Returns true for the name of a revision: a date.
-fn is_revision(name: &[u8]) -> bool {
-    name.len() == 10
-        && name.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
-}
-
 /// Returns true for a revision with sessions.
 fn has_sessions(revision: &[u8]) -> bool {
     revision < WITHOUT_SESSIONS.as_bytes()
@@ -314,30 +280,4 @@ fn stream_of(reader: Reader) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_of_answers_are_read_as_lists() {
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            ACCEPT,
-            "application/json;q=0.9, text/event-stream".parse().unwrap(),
-        );
-        assert!(accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
-        headers.insert(ACCEPT, "text/*".parse().unwrap());
-        assert!(!accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
-        assert!(!accepts(&HeaderMap::new(), "application/json"));
-    }
-
-    #[test]
-    fn a_revision_is_a_date() {
-        assert!(is_revision(b"2025-11-25"));
-        for wrong in ["", "1.0", "2025-11-2x", "2025/11/25", "2025-11-251"] {
-            assert!(!is_revision(wrong.as_bytes()), "{wrong}");
-        }
-    }
 }

@@ -83,7 +83,6 @@ impl Proxy {
         };
         let first = match decided {
             FromClient::Answer(call) => return asked.read_back(call, &text).await,
-            FromClient::Drop => return reply::empty(StatusCode::ACCEPTED),
             FromClient::Pass { first } => first,
         };
         if let Some(first) = first {
@@ -125,10 +124,7 @@ impl ClientRequest<'_> {
         {
             return refusal;
         }
-        match self.current.conversation.answer(asked).await {
-            Some(answer) => reply::json(StatusCode::OK, answer),
-            None => reply::empty(StatusCode::ACCEPTED),
-        }
+        reply::json(StatusCode::OK, asked.answer().await)
     }
 
     /// Passes the server's answer.

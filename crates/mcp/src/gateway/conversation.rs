@@ -41,18 +41,15 @@ pub enum FromClient {
         /// A request of the gateway itself, a whole message, which the server is to get before it.
         first: Option<String>,
     },
-    /// It is for the gateway: [`Conversation::answer`] has the answer. The server does not see it.
+    /// It is for the gateway: [`ReaderCall::answer`] has the answer. The server does not see it.
     Answer(Box<ReaderCall>),
-    /// It is dropped.
-    Drop,
 }
 
 /// A call of the reader.
 #[derive(Debug)]
 pub struct ReaderCall {
-    /// The request's id as JSON, and as a key.
+    /// The request's id as JSON.
     id: String,
-    key: String,
     call: ToolCall,
     /// True if the request names a revision without sessions.
     is_without_session: bool,
@@ -60,8 +57,8 @@ pub struct ReaderCall {
 }
 
 impl ReaderCall {
-    /// The answer, a whole message.
-    async fn answer(&self) -> String {
+    /// Answers it with a whole message. That of a call which its client has cancelled is passed over by the client.
+    pub async fn answer(&self) -> String {
         let mut result = read_back(&self.reduction.read_file_tool(), &self.call).await;
         // Results of revisions without sessions must have it.
         if self.is_without_session {
@@ -160,11 +157,10 @@ impl Conversation {
                 method: "notifications/cancelled",
                 params,
             } => {
-                let id = params.and_then(|params| params.get("requestId"));
-                match id.and_then(|id| locked(&self.requests).cancelled(&key(id))) {
-                    Some(Waiting::Answered) => FromClient::Drop,
-                    _ => pass,
+                if let Some(id) = params.and_then(|params| params.get("requestId")) {
+                    locked(&self.requests).take(&key(id));
                 }
+                pass
             }
             _ => pass,
         }
@@ -203,11 +199,9 @@ impl Conversation {
             return pass();
         };
         if reader(&reduction) == Some(name) {
-            locked(&self.requests).push(key(id), Waiting::Answered);
             let call = call(arguments);
             return FromClient::Answer(Box::new(ReaderCall {
                 id: id.json().to_string(),
-                key: key(id),
                 call,
                 is_without_session: meta.is_some_and(|meta| meta.has(REVISION)),
                 reduction,
@@ -239,13 +233,6 @@ impl Conversation {
         }
     }
 
-    /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
-    pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
-        let answer = asked.answer().await;
-        locked(&self.requests).own(&asked.key)?;
-        Some(answer)
-    }
-
     /// Decides about a message of the server.
     pub async fn from_server(&self, message: &[u8]) -> FromServer {
         if locked(&self.requests).is_empty() {
@@ -262,7 +249,7 @@ impl Conversation {
         let Message::Response { id, result } = Message::read(&json) else {
             return FromServer::Pass;
         };
-        let waiting = locked(&self.requests).answered(&key(id));
+        let waiting = locked(&self.requests).take(&key(id));
         let (waiting, result) = match (waiting, result) {
             (None | Some(Waiting::Passed), _) => return FromServer::Pass,
             (Some(waiting), Some(result)) => (waiting, result),
@@ -274,7 +261,7 @@ impl Conversation {
             Waiting::Call(call) => self.reduced(call, result).await,
             Waiting::List { is_first } => self.listed(result, is_first),
             Waiting::OwnList(list) => return FromServer::Own(self.learned(result, list)),
-            Waiting::Answered | Waiting::Passed => None,
+            Waiting::Passed => None,
         };
         new.map_or(FromServer::Pass, |new| {
             let mut message = json.into_string();
@@ -314,7 +301,7 @@ impl Conversation {
     /// Expects no answer to the request with this key any more. Returns true if one was expected.
     #[cfg(feature = "http")]
     pub(crate) fn forget(&self, key: &str) -> bool {
-        locked(&self.requests).cancelled(key).is_some()
+        locked(&self.requests).take(key).is_some()
     }
 
     /// Gives up a message that is over the maximum. Returns an error and who gets it: the sender of a request, or the one
@@ -335,7 +322,7 @@ impl Conversation {
             (Message::Request { id, .. }, sender) => (sender, id),
             (Message::Response { id, .. }, Party::Client) => (Party::Server, id),
             (Message::Response { id, .. }, Party::Server) => {
-                match locked(&self.requests).answered(&key(id))? {
+                match locked(&self.requests).take(&key(id))? {
                     Waiting::OwnList(_) => return None,
                     _ => (Party::Client, id),
                 }

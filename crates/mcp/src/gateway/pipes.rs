@@ -83,8 +83,8 @@ pub(crate) async fn run_for(
     }
 }
 
-/// An answer to a message that the server does not see; `None` if nobody waits for it any more.
-type Answer<'c> = BoxFuture<'c, Option<String>>;
+/// An answer to a message that the server does not see.
+type Answer = BoxFuture<'static, String>;
 
 /// The end of the client's messages.
 #[derive(Debug)]
@@ -101,11 +101,11 @@ struct ClientEnd {
 /// # Errors
 ///
 /// The server no longer reads.
-async fn pass_up<'c>(
-    conversation: &'c Conversation,
+async fn pass_up(
+    conversation: &Conversation,
     client: impl AsyncRead + Unpin,
     server: impl AsyncWrite + Unpin,
-    to_answer: mpsc::UnboundedSender<Answer<'c>>,
+    to_answer: mpsc::UnboundedSender<Answer>,
     mut requests: mpsc::UnboundedReceiver<String>,
     end: &ClientEnd,
 ) -> io::Result<()> {
@@ -144,11 +144,12 @@ async fn pass_up<'c>(
                     server.write_all(line).await?;
                 }
                 // Once answers can't be written, all ends.
-                FromClient::Answer(asked) => _ = to_answer.send(conversation.answer(asked).boxed()),
-                FromClient::Drop => {}
+                FromClient::Answer(asked) => {
+                    _ = to_answer.send(async move { asked.answer().await }.boxed());
+                }
             },
             Line::TooLong(line) => match conversation.give_up(line, Party::Client) {
-                Some((Party::Client, error)) => _ = to_answer.send(ready(Some(error)).boxed()),
+                Some((Party::Client, error)) => _ = to_answer.send(ready(error).boxed()),
                 Some((Party::Server, error)) => write_line(&mut server, &error).await?,
                 None => {}
             },
@@ -162,16 +163,14 @@ async fn pass_up<'c>(
 /// Sends answers to messages that the server does not see, several at once.
 async fn answer(
     to_client: &Mutex<impl AsyncWrite + Unpin>,
-    mut answers: mpsc::UnboundedReceiver<Answer<'_>>,
+    mut answers: mpsc::UnboundedReceiver<Answer>,
 ) -> io::Result<()> {
     let answers = stream::poll_fn(|context| answers.poll_recv(context).map(|next| next.map(Ok)));
     let answered = answers.try_for_each_concurrent(None, async |answer| {
-        if let Some(answer) = answer.await {
-            let mut client = to_client.lock().await;
-            write_line(&mut *client, &answer).await?;
-            client.flush().await?;
-        }
-        Ok(())
+        let answer = answer.await;
+        let mut client = to_client.lock().await;
+        write_line(&mut *client, &answer).await?;
+        client.flush().await
     });
     answered.await
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::known::{KnownServer, Page, reader};
 use super::message::{
     INTERNAL_ERROR, MAX_ID, Message, Party, REVISION, error_text, kept, key, may_be_dense, outline,
-    own_id, parse, task,
+    own_id, parse,
 };
 use super::settings::McpGateway;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
@@ -144,11 +144,6 @@ impl Conversation {
                     let is_first = cursor.is_empty();
                     self.passed(id, Waiting::List { is_first })
                 }
-                "tasks/result" | "tasks/get" => {
-                    let task = params.map(|params| params.text("taskId"));
-                    let call = task.and_then(|task| locked(&self.server).task(task));
-                    self.passed(id, call.map_or(Waiting::Passed, Waiting::Call))
-                }
                 // It is open for as long as both like.
                 "subscriptions/listen" => pass,
                 _ => self.passed(id, Waiting::Passed),
@@ -271,9 +266,6 @@ impl Conversation {
     }
 
     async fn reduced(&self, call: ToolCall, result: JsonText) -> Option<String> {
-        if let Some(task) = task(&result) {
-            locked(&self.server).keep_task(task, call.clone());
-        }
         let (reduction, schema) = {
             let server = locked(&self.server);
             (server.reduction.clone()?, server.schema(&call.name))

@@ -7,7 +7,7 @@ use offcut::ToolCall;
 /// A request whose answer matters.
 #[derive(Clone, Debug)]
 pub(super) enum Waiting {
-    /// A call of a tool, or the request for the result of a task.
+    /// A call of a tool.
     Call(ToolCall),
     /// A page of the tool list for the client.
     List { is_first: bool },

@@ -160,7 +160,6 @@ impl ClientRequest<'_> {
                     conversation: self.current.conversation.clone(),
                     see,
                     unanswered: key.zip(error),
-                    misses_some: false,
                 })
             }),
             Kind::Json => self.whole(response, see).await,
@@ -363,10 +362,9 @@ struct Rewritten<S> {
     conversation: Arc<Conversation>,
     /// Sees each message.
     see: S,
-    /// The key of a request that has no answer, and the error in place of one over the maximum: it comes in place
-    /// of the first long message that may be the answer, or else after the last of them at the end.
+    /// The key of a request that has no answer, and the error that takes the place of the first message over the
+    /// maximum, which may be the answer.
     unanswered: Option<(String, String)>,
-    misses_some: bool,
 }
 
 impl<S: Fn(&[u8])> Rewritten<S> {
@@ -375,13 +373,10 @@ impl<S: Fn(&[u8])> Rewritten<S> {
         Ok(match self.events.next().await? {
             Some(StreamChunk::Event(event)) => Some(self.replaced(event).await),
             Some(StreamChunk::Rest(bytes)) => Some(bytes),
-            Some(StreamChunk::TooLong { may_answer }) => {
+            Some(StreamChunk::TooLong) => {
                 self.conversation.gateway.note_long("the server");
-                self.misses_some = true;
-                let error = may_answer.then(|| self.missed());
-                Some(error.flatten().unwrap_or_default())
+                Some(self.missed().unwrap_or_default())
             }
-            None if self.misses_some => self.missed(),
             None => None,
         })
     }

@@ -1,6 +1,5 @@
 //! Requests on their way to a server over HTTP, and its answers on their way back.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use tokio::time::timeout;
 use super::clients::{Clients, Current};
 use super::login::Login;
 use super::reply::{self, Body, BoxError};
-use crate::gateway::message::{INTERNAL_ERROR, Party, kept, own_id, parse};
+use crate::gateway::message::{INTERNAL_ERROR, Party, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall};
 use crate::http::events::{Events, StreamChunk, message, with_message};
 use crate::http::room::{MessageRoom, NotRead};
@@ -30,10 +29,9 @@ use crate::remote::parameters::Parameters;
 
 /// Time for the list of tools before the call that needs it passes without.
 const LIST: Duration = Duration::from_secs(10);
-/// Time for the server to say whether it knows the credentials of a call of the reader.
-const PING: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of its answer that are passed on.
-const MAX_REFUSAL: usize = 64 * 1024;
+/// The answer to a call of the reader before the server has given its client a result.
+const UNKNOWN: &str =
+    "the server has not answered this client yet: call another of its tools first, then read again";
 
 /// A server over HTTP with an endpoint in front.
 pub(super) struct Proxy {
@@ -82,7 +80,7 @@ impl Proxy {
             meaning,
         };
         let first = match decided {
-            FromClient::Answer(call) => return asked.read_back(call, &text).await,
+            FromClient::Answer(call) => return asked.read_back(&call).await,
             FromClient::Pass { first } => first,
         };
         if let Some(first) = first {
@@ -117,14 +115,13 @@ struct ClientRequest<'p> {
 }
 
 impl ClientRequest<'_> {
-    /// Answers a call of the reader, once the server knows the client.
-    async fn read_back(&self, asked: Box<ReaderCall>, call: &[u8]) -> Response<Body> {
-        if !self.current.is_known
-            && let Some(refusal) = self.refusal(call).await
-        {
-            return refusal;
+    /// Answers a call of the reader, if the server knows the client.
+    async fn read_back(&self, asked: &ReaderCall) -> Response<Body> {
+        if self.current.is_known {
+            return reply::json(StatusCode::OK, asked.answer().await);
         }
-        reply::json(StatusCode::OK, asked.answer().await)
+        let id = self.meaning.request_id();
+        reply::error(StatusCode::OK, INTERNAL_ERROR, UNKNOWN, id)
     }
 
     /// Passes the server's answer.
@@ -193,23 +190,14 @@ impl ClientRequest<'_> {
         answer
     }
 
-    /// Sends a request of the gateway's own, with the headers of the client's.
-    async fn ask(
-        &self,
-        method: &'static str,
-        request: String,
-    ) -> Result<Response<Incoming>, RequestFailure> {
-        let (post, headers) = (Method::POST, own_headers(&self.headers, method));
-        let connection = &self.proxy.connection;
-        let sent = connection.forward(&post, headers, self.query, request.into());
-        sent.await
-    }
-
     /// Asks the server for its tools.
     async fn learn(&self, first: String) {
         let mut next = Some(first);
         while let Some(asked) = next.take() {
-            let Ok(response) = self.ask("tools/list", asked).await else {
+            let (post, headers) = (Method::POST, own_headers(&self.headers));
+            let connection = &self.proxy.connection;
+            let sent = connection.forward(&post, headers, self.query, asked.into());
+            let Ok(response) = sent.await else {
                 return;
             };
             let mut messages = AnswerMessages::new(response, self.proxy.gateway.max_message);
@@ -221,47 +209,6 @@ impl ClientRequest<'_> {
                 }
             }
         }
-    }
-
-    /// Asks the server about credentials that it may not know, since it does not see `call`, one of the reader.
-    /// Returns its refusal.
-    async fn refusal(&self, call: &[u8]) -> Option<Response<Body>> {
-        let asked = timeout(PING, async {
-            let (parts, body) = self.ask("ping", ping_like(call)).await?.into_parts();
-            let body = body::whole(body, MAX_REFUSAL).await.unwrap_or_default();
-            Ok((parts, body))
-        });
-        let (parts, body) = match asked.await.unwrap_or(Err(RequestFailure::BrokeOff)) {
-            Ok(answer) => answer,
-            Err(failure) => return Some(self.failed(&failure)),
-        };
-        let is_refused = matches!(
-            parts.status,
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
-        );
-        let message = match kind(&parts.headers) {
-            Kind::Events => {
-                let body = stream::iter([Ok::<_, Infallible>(body.clone())]);
-                Events::new(body, MAX_REFUSAL).next_message().await
-            }
-            _ => Some(body.to_vec()),
-        };
-        let message = message.unwrap_or_default();
-        let is_known = parts.status.is_success() && is_result(&message);
-        if is_known || !is_refused && is_unknown_method(&message) {
-            let clients = &self.proxy.clients;
-            clients.accept(&self.current, false, &parts.headers);
-            return None;
-        }
-        if parts.status.is_success() {
-            let message = "the server did not say that it knows these credentials";
-            let status = StatusCode::FORBIDDEN;
-            return Some(reply::error(status, INTERNAL_ERROR, message, None));
-        }
-        let mut answer = Response::from_parts(parts, reply::full(body));
-        reply::strip(answer.headers_mut());
-        self.proxy.login.lead(answer.headers_mut(), self.host);
-        Some(answer)
     }
 
     fn failed(&self, failure: &RequestFailure) -> Response<Body> {
@@ -285,31 +232,9 @@ impl ClientRequest<'_> {
     }
 }
 
-/// A request that says nothing, with what the `call` says of its revision.
-fn ping_like(call: &[u8]) -> String {
-    let json = parse(call);
-    let params = json
-        .as_ref()
-        .and_then(|json| Node::root(json).get("params"));
-    let meta = kept(params.and_then(|params| params.get("_meta")));
-    let params = meta.map(|meta| format!(r#","params":{{"_meta":{meta}}}"#));
-    let (id, params) = (own_id(), params.unwrap_or_default());
-    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"{params}}}"#)
-}
-
 /// Returns true for an answer with a result.
 fn is_result(message: &[u8]) -> bool {
     parse(message).is_some_and(|json| Node::root(&json).get("result").is_some())
-}
-
-/// Returns true for the answer of a server that would answer, but has no such method: revisions without
-/// sessions have no ping.
-fn is_unknown_method(body: &[u8]) -> bool {
-    let json = parse(body);
-    let code = json
-        .as_ref()
-        .and_then(|json| Node::root(json).get("error")?.get("code"));
-    code.is_some_and(|code| code.json().to_string() == "-32601")
 }
 
 /// Returns true for an answer that can't be read without decompression.
@@ -327,8 +252,8 @@ fn passed(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// The headers of a request of the gateway's own in place of a client's.
-fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
+/// The headers of a request for the list of tools in place of a client's.
+fn own_headers(of_client: &HeaderMap) -> HeaderMap {
     // Any of them may be a credential.
     let is_about_message =
         |name: &HeaderName| *name == NAME || name.as_str().starts_with("mcp-param-");
@@ -339,7 +264,7 @@ fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
     let both = HeaderValue::from_static("application/json, text/event-stream");
     headers.insert(ACCEPT, both);
     if of_client.contains_key(METHOD) {
-        headers.insert(METHOD, HeaderValue::from_static(method));
+        headers.insert(METHOD, HeaderValue::from_static("tools/list"));
     }
     headers
 }

@@ -256,10 +256,7 @@ async fn serve_connection(endpoint: Arc<McpEndpoint>, stream: TcpStream, watcher
     _ = stream.set_nodelay(true);
     let answer = service_fn(move |request| {
         let endpoint = endpoint.clone();
-        async move {
-            let answer = endpoint.answer(request).await;
-            Ok::<_, Infallible>(answer.map(crate::http::Flushed::new))
-        }
+        async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);

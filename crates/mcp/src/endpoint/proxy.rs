@@ -19,6 +19,7 @@ use super::reply::{self, Body, BoxError};
 use crate::gateway::message::{INTERNAL_ERROR, Party, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall};
 use crate::http::events::{Events, StreamChunk, message, with_message};
+use crate::http::flushed;
 use crate::http::room::{MessageRoom, NotRead};
 use crate::remote::address;
 use crate::remote::body::{self, AnswerMessages, Kind, kind};
@@ -330,5 +331,5 @@ fn rewritten(events: Rewritten<impl Fn(&[u8]) + Send + Sync + 'static>) -> Body 
         let bytes = events.next().await.map_err(BoxError::from)?;
         Ok(bytes.map(|bytes| (Frame::data(Bytes::from(bytes)), events)))
     });
-    BodyExt::boxed_unsync(StreamBody::new(frames))
+    flushed(StreamBody::new(frames)).boxed_unsync()
 }

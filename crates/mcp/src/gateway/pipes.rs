@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::future::ready;
 use std::io;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -154,9 +153,7 @@ async fn pass_up(
                 None => {}
             },
         }
-        if !lines.has_next() {
-            server.flush().await?;
-        }
+        server.flush().await?;
     }
 }
 
@@ -189,16 +186,7 @@ async fn pass_down(
             Line::Whole(line) => {
                 // Few clients would take it for a part of JSON.
                 let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-                let mut decided = pin!(conversation.from_server(line));
-                let decided = match decided.as_mut().now_or_never() {
-                    Some(decided) => decided,
-                    None => {
-                        // The messages before it do not wait for it.
-                        to_client.lock().await.flush().await?;
-                        decided.await
-                    }
-                };
-                match decided {
+                match conversation.from_server(line).await {
                     FromServer::Pass => Cow::Borrowed(line),
                     FromServer::Replace(new) => Cow::Owned(new.into_bytes()),
                     FromServer::Own(next) => {
@@ -219,17 +207,13 @@ async fn pass_down(
         };
         let mut client = to_client.lock().await;
         client.write_all(&shown).await?;
-        drop(shown);
-        if !lines.has_next() {
-            client.flush().await?;
-        }
+        client.flush().await?;
         end.answered.notify_one();
     }
     Ok(())
 }
 
-/// Number of bytes that are written at once. Messages that are at hand together are written together, and none waits
-/// for one that has not come.
+/// Number of bytes that are written at once.
 const BATCH: usize = 64 * 1024;
 
 async fn write_line(to: &mut (impl AsyncWrite + Unpin), message: &str) -> io::Result<()> {

@@ -218,10 +218,9 @@ impl Conversation {
         requests.push(key(id), Waiting::Call(call));
         FromClient::Pass {
             first: is_first.then(|| {
-                let meta = kept(meta);
                 let list = OwnList {
-                    meta,
-                    ..OwnList::default()
+                    meta: kept(meta),
+                    pages: 0,
                 };
                 ask_for_tools(&mut requests, list, None)
             }),
@@ -343,12 +342,11 @@ impl Conversation {
 
     /// Learns from a page that the gateway has asked for. Returns the request for the next one.
     fn learned(&self, result: JsonText, mut list: OwnList) -> Option<String> {
-        list.bytes += result.as_str().len();
         let page = Page::new(result)?;
         locked(&self.server).learn(&page, &self.gateway);
         let cursor = page.next()?;
-        let is_new = list.cursors.insert(cursor.clone());
-        if !is_new || list.cursors.len() >= MAX_PAGES || list.bytes > MAX_LIST {
+        list.pages += 1;
+        if list.pages >= MAX_PAGES {
             (self.gateway.log)("the server's list of tools does not end: the rest is not read");
             return None;
         }
@@ -373,9 +371,8 @@ fn ask_for_tools(requests: &mut WaitingRequests, list: OwnList, cursor: Option<&
     )
 }
 
-/// Maximum number of pages, and of their bytes, of a list of tools that the gateway reads by itself.
+/// Maximum number of pages of a list of tools that the gateway reads by itself.
 const MAX_PAGES: usize = 100;
-const MAX_LIST: usize = 8 << 20;
 /// Maximum number of bytes of a call's arguments that are kept while it waits.
 const MAX_ARGUMENTS: usize = 4 * 1024;
 /// Maximum length in characters of a tool's name in the log.

@@ -1,6 +1,6 @@
 //! Requests that wait for their answers.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use offcut::ToolCall;
 
@@ -29,10 +29,8 @@ impl Waiting {
 pub(super) struct OwnList {
     /// The `_meta` that each request has.
     pub(super) meta: Option<String>,
-    /// The cursors of the pages so far.
-    pub(super) cursors: HashSet<String>,
-    /// Number of bytes so far.
-    pub(super) bytes: usize,
+    /// Number of pages so far.
+    pub(super) pages: usize,
 }
 
 /// Maximum number of requests that wait in one conversation. Above that, the oldest is forgotten, so its answer

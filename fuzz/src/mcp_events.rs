@@ -37,7 +37,7 @@ async fn read(data: &[u8]) {
         let is_event = matches!(chunk, StreamChunk::Event(_));
         let bytes = match chunk {
             StreamChunk::Event(bytes) | StreamChunk::Rest(bytes) => bytes,
-            StreamChunk::TooLong { .. } => unreachable!("nothing is over this maximum"),
+            StreamChunk::TooLong => unreachable!("nothing is over this maximum"),
         };
         passed.extend_from_slice(&bytes);
         let Some(said) = message(&bytes).filter(|_| is_event) else {
@@ -74,16 +74,10 @@ async fn events(chunks: &[&[u8]], max: usize) -> Vec<StreamChunk> {
 
 /// The lines of a stream, without the last one if it has no end.
 fn lines(stream: &[u8]) -> Vec<Vec<u8>> {
-    let (mut all, mut line, mut is_after_return) = (Vec::new(), Vec::new(), false);
-    for byte in stream {
-        match byte {
-            b'\n' if is_after_return => {}
-            b'\n' | b'\r' => all.push(std::mem::take(&mut line)),
-            _ => line.push(*byte),
-        }
-        is_after_return = *byte == b'\r';
-    }
-    all
+    let lines = stream.split_inclusive(|byte| *byte == b'\n');
+    let whole = lines.filter_map(|line| line.strip_suffix(b"\n"));
+    let texts = whole.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    texts.map(<[u8]>::to_vec).collect()
 }
 
 /// The name and the value of a line.
@@ -98,7 +92,8 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The messages of a stream as the HTML standard reads it, but that a mark of byte order may be before any line.
+/// The messages of a stream as the HTML standard reads it, but that a mark of byte order may be before any line, and that
+/// a carriage return alone ends none.
 fn specified(stream: &[u8]) -> Vec<Vec<u8>> {
     let (mut all, mut data, mut kind) = (Vec::new(), Vec::new(), Vec::new());
     for line in lines(stream) {

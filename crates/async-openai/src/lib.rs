@@ -5,10 +5,6 @@
     feature = "model",
     doc = "- [`OpenAiChatModel`]: a model for [`offcut::agent::Agent`], at any OpenAI-compatible endpoint."
 )]
-#![cfg_attr(
-    feature = "tower",
-    doc = "- [`ClearLayer`]: clears old results in whatever a client sends."
-)]
 //!
 //! Messages as [`serde_json::Value`] don't need this crate: [`offcut::format::OpenAiChat`] and
 //! [`offcut::format::Responses`] are their formats.
@@ -35,20 +31,16 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "tower")]
-mod layer;
 #[cfg(feature = "model")]
 mod model;
 mod text;
 mod typed;
 
-#[cfg(feature = "tower")]
-pub use layer::{ClearLayer, ClearService};
 #[cfg(feature = "model")]
 pub use model::{ModelSetupError, OpenAiChatModel};
 pub use typed::{TypedChat, TypedMessage, TypedMessages, TypedResponses};
 
 /// Compiles and runs the README's examples.
-#[cfg(all(doctest, feature = "model", feature = "tower"))]
+#[cfg(all(doctest, feature = "model"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

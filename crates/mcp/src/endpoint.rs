@@ -56,7 +56,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// different credentials have stored is kept apart: all headers count that may tell clients apart.
 ///
 /// In front of servers over pipes, each session has a server of its own. Clients of revisions without sessions are
-/// told to fall back to one with. Streams that break can be taken up again.
+/// told to fall back to one with.
 ///
 /// Clients without credentials, and all clients of servers over pipes, share one place. What they store has names
 /// that nobody can guess, so the gateway's reduction should not make
@@ -256,10 +256,7 @@ async fn serve_connection(endpoint: Arc<McpEndpoint>, stream: TcpStream, watcher
     _ = stream.set_nodelay(true);
     let answer = service_fn(move |request| {
         let endpoint = endpoint.clone();
-        async move {
-            let answer = endpoint.answer(request).await;
-            Ok::<_, Infallible>(answer.map(crate::http::Flushed::new))
-        }
+        async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);

@@ -8,6 +8,6 @@ mod host;
 pub(crate) mod room;
 
 pub use client::{HttpClient, MAX_HEADERS};
-pub use flushed::Flushed;
+pub use flushed::flushed;
 pub use headers::strip;
 pub use host::{address, is_loopback, is_own_host};

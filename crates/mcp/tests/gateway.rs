@@ -134,31 +134,22 @@ async fn the_servers_end_is_closed_if_no_answer_comes_or_the_server_ends() {
 
 #[tokio::test]
 async fn a_list_of_tools_that_does_not_end_is_not_read_for_ever() {
-    // The same cursor again and again, ever new ones, and pages that are too long.
-    let long = "x".repeat(1 << 20);
-    for (page, pages) in [(0, 2), (1, 100), (2, 8)] {
+    // The same cursor again and again, and ever new ones.
+    for is_new in [false, true] {
         let mut ends = Ends::around(gateway(reduction()));
         ends.send(&call(&json!(1), "log")).await;
         let mut asked = 0;
-        loop {
+        while asked < 100 {
             let seen = ends.seen().await;
             if seen["method"] == "tools/call" {
                 // The first request came before it.
                 continue;
             }
             asked += 1;
-            let cursor = if page == 0 {
-                "same".to_owned()
-            } else {
-                asked.to_string()
-            };
-            let name = if page == 2 { &long } else { "log" };
-            let mut list = list(&seen["id"], &[name]);
-            list["result"]["nextCursor"] = json!(cursor);
+            let mut list = list(&seen["id"], &["log"]);
+            let cursor = if is_new { asked } else { 1 };
+            list["result"]["nextCursor"] = json!(cursor.to_string());
             ends.say(&list).await;
-            if asked == pages {
-                break;
-            }
         }
         // Nothing more is asked for.
         let other = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
@@ -361,7 +352,7 @@ async fn a_cancelled_request_is_forgotten() {
 }
 
 #[tokio::test]
-async fn the_result_of_a_task_is_shortened_like_its_call() {
+async fn the_result_of_a_task_passes() {
     let mut ends = Ends::around(gateway(reduction()));
     listed(&mut ends, &["log"]).await;
     ends.ask(&call(&json!(1), "log")).await;
@@ -371,9 +362,8 @@ async fn the_result_of_a_task_is_shortened_like_its_call() {
         &json!({"jsonrpc": "2.0", "id": 2, "method": "tasks/result", "params": {"taskId": "t-1"}}),
     )
     .await;
-    assert!(hint_in(&ends.reply(&answer(&json!(2), &log())).await).is_some());
-    ends.ask(&json!({"jsonrpc": "2.0", "id": 3, "method": "tasks/result", "params": {"taskId": "other"}})).await;
-    assert!(hint_in(&ends.reply(&answer(&json!(3), &log())).await).is_none());
+    let result = answer(&json!(2), &log());
+    assert_eq!(ends.reply(&result).await, result);
 }
 
 #[tokio::test]

@@ -73,7 +73,8 @@ pub(crate) fn empty() -> Body {
 /// A body of which the beginning has been read, and maybe a frame after it.
 pub(crate) fn begun(read: Bytes, next: Option<Result<Frame<Bytes>, BoxError>>, rest: Body) -> Body {
     let begun = stream::iter([Ok(Frame::data(read))].into_iter().chain(next));
-    BodyExt::boxed_unsync(StreamBody::new(begun.chain(BodyStream::new(rest))))
+    let whole = StreamBody::new(begun.chain(BodyStream::new(rest)));
+    offcut_mcp::http::flushed(whole).boxed_unsync()
 }
 
 /// A body, and the number of its bytes that have passed so far.

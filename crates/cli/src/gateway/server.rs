@@ -295,11 +295,10 @@ impl Door {
         let answer = service_fn(move |request| {
             let service = service.clone();
             async move {
-                let answer = match is_monitor {
+                Ok::<_, Infallible>(match is_monitor {
                     true => service.monitor(&request).await,
                     false => service.answer(request).await,
-                };
-                Ok::<_, Infallible>(answer.map(offcut_mcp::http::Flushed::new))
+                })
             }
         });
         let mut stream = TimeoutStream::new(stream);

@@ -131,7 +131,7 @@ pub(crate) fn watched(
         scan: UsageScan::new(headers),
         on_end: Some(on_end),
     };
-    let body = body.map_frame(move |frame| {
+    let body = offcut_mcp::http::flushed(body).map_frame(move |frame| {
         if let Some(data) = frame.data_ref() {
             reply.scan.pass(data);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{self, BoxFuture};
 use futures_util::stream;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -26,7 +26,7 @@ use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::http::room::MessageRoom;
 use crate::locked::locked;
 use crate::remote::body::{Kind, kind};
-use crate::remote::meaning::{LAST_EVENT_ID, Meaning, REVISION_HEADER, SESSION};
+use crate::remote::meaning::{Meaning, REVISION_HEADER, SESSION};
 use crate::remote::parameters::Parameters;
 
 /// Maximum number of sessions that are open at once.
@@ -37,8 +37,6 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 /// Time for the servers to end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// The first revision whose clients understand an event without a message.
-const WITH_EMPTY_EVENTS: &str = "2025-11-25";
 /// The first revision without sessions. A server over pipes can't tell clients apart without them.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// The revisions to which clients fall back.
@@ -91,10 +89,6 @@ impl Hosted {
     }
 
     async fn post(&self, headers: &HeaderMap, body: Incoming) -> Result<Response<Body>, Refusal> {
-        if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
-            let text = "the client must accept both application/json and text/event-stream";
-            return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
-        }
         if !matches!(kind(headers), Kind::Json) {
             let text = "the content type must be application/json";
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
@@ -138,8 +132,7 @@ impl Hosted {
                 Err(self.lost(headers))
             };
         }
-        let may_resume = revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
-        let asked = session.ask(&text, &meaning, may_resume).await;
+        let asked = session.ask(&text, &meaning).await;
         let asked = asked.map_err(|(status, code, text)| {
             Box::new(reply::error(status, code, text, meaning.request_id()))
         })?;
@@ -151,21 +144,11 @@ impl Hosted {
     }
 
     async fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-        if !accepts(headers, "text/event-stream") {
-            let text = "the client must accept text/event-stream";
-            return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
-        }
         let session = self.session(headers)?;
         session.touch();
-        let after = headers.get(LAST_EVENT_ID).map(HeaderValue::to_str);
-        let after = after.transpose().unwrap_or(Some(""));
-        let reader = match after {
-            Some(id) => session.streams.resume(id),
-            None => session.streams.listen(),
-        };
-        let reader = reader.ok_or_else(|| {
-            let text = "the stream of this Last-Event-ID is not kept any more";
-            refusal(StatusCode::BAD_REQUEST, REFUSED, text)
+        let reader = session.streams.listen().ok_or_else(|| {
+            let text = "another request reads the messages of this session";
+            refusal(StatusCode::CONFLICT, REFUSED, text)
         })?;
         Ok(stream_of(reader))
     }
@@ -183,11 +166,6 @@ impl Hosted {
             let text = "the header Mcp-Session-Id is missing: a session begins with initialize";
             return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
         };
-        let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
-        if revision.is_some_and(|revision| !is_revision(revision)) {
-            let text = "the header MCP-Protocol-Version names no revision";
-            return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
-        }
         let id = id.to_str().ok();
         let session = id.and_then(|id| locked(&self.sessions).get(id).cloned());
         match session {
@@ -267,27 +245,6 @@ impl Hosted {
     }
 }
 
-/// Returns true if a client takes answers of this type.
-fn accepts(headers: &HeaderMap, kind: &str) -> bool {
-    let all = headers.get_all(ACCEPT).iter();
-    all.filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|one| one.split(';').next().unwrap_or_default().trim())
-        .any(|one| {
-            let group = kind.split('/').next().unwrap_or_default();
-            one == "*/*" || one.eq_ignore_ascii_case(kind) || one == format!("{group}/*")
-        })
-}
-
-/// Returns true for the name of a revision: a date.
-fn is_revision(name: &[u8]) -> bool {
-    name.len() == 10
-        && name.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
-}
-
 /// Returns true for a revision with sessions.
 fn has_sessions(revision: &[u8]) -> bool {
     revision < WITHOUT_SESSIONS.as_bytes()
@@ -323,30 +280,4 @@ fn stream_of(reader: Reader) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_of_answers_are_read_as_lists() {
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            ACCEPT,
-            "application/json;q=0.9, text/event-stream".parse().unwrap(),
-        );
-        assert!(accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
-        headers.insert(ACCEPT, "text/*".parse().unwrap());
-        assert!(!accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
-        assert!(!accepts(&HeaderMap::new(), "application/json"));
-    }
-
-    #[test]
-    fn a_revision_is_a_date() {
-        assert!(is_revision(b"2025-11-25"));
-        for wrong in ["", "1.0", "2025-11-2x", "2025/11/25", "2025-11-251"] {
-            assert!(!is_revision(wrong.as_bytes()), "{wrong}");
-        }
-    }
 }

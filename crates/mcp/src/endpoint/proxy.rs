@@ -1,6 +1,5 @@
 //! Requests on their way to a server over HTTP, and its answers on their way back.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +16,10 @@ use tokio::time::timeout;
 use super::clients::{Clients, Current};
 use super::login::Login;
 use super::reply::{self, Body, BoxError};
-use crate::gateway::message::{INTERNAL_ERROR, Party, kept, own_id, parse};
+use crate::gateway::message::{INTERNAL_ERROR, Party, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall};
 use crate::http::events::{Events, StreamChunk, message, with_message};
+use crate::http::flushed;
 use crate::http::room::{MessageRoom, NotRead};
 use crate::remote::address;
 use crate::remote::body::{self, AnswerMessages, Kind, kind};
@@ -30,10 +30,9 @@ use crate::remote::parameters::Parameters;
 
 /// Time for the list of tools before the call that needs it passes without.
 const LIST: Duration = Duration::from_secs(10);
-/// Time for the server to say whether it knows the credentials of a call of the reader.
-const PING: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of its answer that are passed on.
-const MAX_REFUSAL: usize = 64 * 1024;
+/// The answer to a call of the reader before the server has given its client a result.
+const UNKNOWN: &str =
+    "the server has not answered this client yet: call another of its tools first, then read again";
 
 /// A server over HTTP with an endpoint in front.
 pub(super) struct Proxy {
@@ -82,8 +81,7 @@ impl Proxy {
             meaning,
         };
         let first = match decided {
-            FromClient::Answer(call) => return asked.read_back(call, &text).await,
-            FromClient::Drop => return reply::empty(StatusCode::ACCEPTED),
+            FromClient::Answer(call) => return asked.read_back(&call).await,
             FromClient::Pass { first } => first,
         };
         if let Some(first) = first {
@@ -118,17 +116,13 @@ struct ClientRequest<'p> {
 }
 
 impl ClientRequest<'_> {
-    /// Answers a call of the reader, once the server knows the client.
-    async fn read_back(&self, asked: Box<ReaderCall>, call: &[u8]) -> Response<Body> {
-        if !self.current.is_known
-            && let Some(refusal) = self.refusal(call).await
-        {
-            return refusal;
+    /// Answers a call of the reader, if the server knows the client.
+    async fn read_back(&self, asked: &ReaderCall) -> Response<Body> {
+        if self.current.is_known {
+            return reply::json(StatusCode::OK, asked.answer().await);
         }
-        match self.current.conversation.answer(asked).await {
-            Some(answer) => reply::json(StatusCode::OK, answer),
-            None => reply::empty(StatusCode::ACCEPTED),
-        }
+        let id = self.meaning.request_id();
+        reply::error(StatusCode::OK, INTERNAL_ERROR, UNKNOWN, id)
     }
 
     /// Passes the server's answer.
@@ -164,7 +158,6 @@ impl ClientRequest<'_> {
                     conversation: self.current.conversation.clone(),
                     see,
                     unanswered: key.zip(error),
-                    misses_some: false,
                 })
             }),
             Kind::Json => self.whole(response, see).await,
@@ -198,23 +191,14 @@ impl ClientRequest<'_> {
         answer
     }
 
-    /// Sends a request of the gateway's own, with the headers of the client's.
-    async fn ask(
-        &self,
-        method: &'static str,
-        request: String,
-    ) -> Result<Response<Incoming>, RequestFailure> {
-        let (post, headers) = (Method::POST, own_headers(&self.headers, method));
-        let connection = &self.proxy.connection;
-        let sent = connection.forward(&post, headers, self.query, request.into());
-        sent.await
-    }
-
     /// Asks the server for its tools.
     async fn learn(&self, first: String) {
         let mut next = Some(first);
         while let Some(asked) = next.take() {
-            let Ok(response) = self.ask("tools/list", asked).await else {
+            let (post, headers) = (Method::POST, own_headers(&self.headers));
+            let connection = &self.proxy.connection;
+            let sent = connection.forward(&post, headers, self.query, asked.into());
+            let Ok(response) = sent.await else {
                 return;
             };
             let mut messages = AnswerMessages::new(response, self.proxy.gateway.max_message);
@@ -226,47 +210,6 @@ impl ClientRequest<'_> {
                 }
             }
         }
-    }
-
-    /// Asks the server about credentials that it may not know, since it does not see `call`, one of the reader.
-    /// Returns its refusal.
-    async fn refusal(&self, call: &[u8]) -> Option<Response<Body>> {
-        let asked = timeout(PING, async {
-            let (parts, body) = self.ask("ping", ping_like(call)).await?.into_parts();
-            let body = body::whole(body, MAX_REFUSAL).await.unwrap_or_default();
-            Ok((parts, body))
-        });
-        let (parts, body) = match asked.await.unwrap_or(Err(RequestFailure::BrokeOff)) {
-            Ok(answer) => answer,
-            Err(failure) => return Some(self.failed(&failure)),
-        };
-        let is_refused = matches!(
-            parts.status,
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
-        );
-        let message = match kind(&parts.headers) {
-            Kind::Events => {
-                let body = stream::iter([Ok::<_, Infallible>(body.clone())]);
-                Events::new(body, MAX_REFUSAL).next_message().await
-            }
-            _ => Some(body.to_vec()),
-        };
-        let message = message.unwrap_or_default();
-        let is_known = parts.status.is_success() && is_result(&message);
-        if is_known || !is_refused && is_unknown_method(&message) {
-            let clients = &self.proxy.clients;
-            clients.accept(&self.current, false, &parts.headers);
-            return None;
-        }
-        if parts.status.is_success() {
-            let message = "the server did not say that it knows these credentials";
-            let status = StatusCode::FORBIDDEN;
-            return Some(reply::error(status, INTERNAL_ERROR, message, None));
-        }
-        let mut answer = Response::from_parts(parts, reply::full(body));
-        reply::strip(answer.headers_mut());
-        self.proxy.login.lead(answer.headers_mut(), self.host);
-        Some(answer)
     }
 
     fn failed(&self, failure: &RequestFailure) -> Response<Body> {
@@ -290,31 +233,9 @@ impl ClientRequest<'_> {
     }
 }
 
-/// A request that says nothing, with what the `call` says of its revision.
-fn ping_like(call: &[u8]) -> String {
-    let json = parse(call);
-    let params = json
-        .as_ref()
-        .and_then(|json| Node::root(json).get("params"));
-    let meta = kept(params.and_then(|params| params.get("_meta")));
-    let params = meta.map(|meta| format!(r#","params":{{"_meta":{meta}}}"#));
-    let (id, params) = (own_id(), params.unwrap_or_default());
-    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"{params}}}"#)
-}
-
 /// Returns true for an answer with a result.
 fn is_result(message: &[u8]) -> bool {
     parse(message).is_some_and(|json| Node::root(&json).get("result").is_some())
-}
-
-/// Returns true for the answer of a server that would answer, but has no such method: revisions without
-/// sessions have no ping.
-fn is_unknown_method(body: &[u8]) -> bool {
-    let json = parse(body);
-    let code = json
-        .as_ref()
-        .and_then(|json| Node::root(json).get("error")?.get("code"));
-    code.is_some_and(|code| code.json().to_string() == "-32601")
 }
 
 /// Returns true for an answer that can't be read without decompression.
@@ -332,8 +253,8 @@ fn passed(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// The headers of a request of the gateway's own in place of a client's.
-fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
+/// The headers of a request for the list of tools in place of a client's.
+fn own_headers(of_client: &HeaderMap) -> HeaderMap {
     // Any of them may be a credential.
     let is_about_message =
         |name: &HeaderName| *name == NAME || name.as_str().starts_with("mcp-param-");
@@ -344,7 +265,7 @@ fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
     let both = HeaderValue::from_static("application/json, text/event-stream");
     headers.insert(ACCEPT, both);
     if of_client.contains_key(METHOD) {
-        headers.insert(METHOD, HeaderValue::from_static(method));
+        headers.insert(METHOD, HeaderValue::from_static("tools/list"));
     }
     headers
 }
@@ -367,10 +288,9 @@ struct Rewritten<S> {
     conversation: Arc<Conversation>,
     /// Sees each message.
     see: S,
-    /// The key of a request that has no answer, and the error in place of one over the maximum: it comes in place
-    /// of the first long message that may be the answer, or else after the last of them at the end.
+    /// The key of a request that has no answer, and the error that takes the place of the first message over the
+    /// maximum, which may be the answer.
     unanswered: Option<(String, String)>,
-    misses_some: bool,
 }
 
 impl<S: Fn(&[u8])> Rewritten<S> {
@@ -379,13 +299,10 @@ impl<S: Fn(&[u8])> Rewritten<S> {
         Ok(match self.events.next().await? {
             Some(StreamChunk::Event(event)) => Some(self.replaced(event).await),
             Some(StreamChunk::Rest(bytes)) => Some(bytes),
-            Some(StreamChunk::TooLong { may_answer }) => {
+            Some(StreamChunk::TooLong) => {
                 self.conversation.gateway.note_long("the server");
-                self.misses_some = true;
-                let error = may_answer.then(|| self.missed());
-                Some(error.flatten().unwrap_or_default())
+                Some(self.missed().unwrap_or_default())
             }
-            None if self.misses_some => self.missed(),
             None => None,
         })
     }
@@ -414,5 +331,5 @@ fn rewritten(events: Rewritten<impl Fn(&[u8]) + Send + Sync + 'static>) -> Body 
         let bytes = events.next().await.map_err(BoxError::from)?;
         Ok(bytes.map(|bytes| (Frame::data(Bytes::from(bytes)), events)))
     });
-    BodyExt::boxed_unsync(StreamBody::new(frames))
+    flushed(StreamBody::new(frames)).boxed_unsync()
 }

@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 
 use crate::gateway::McpGateway;
 use crate::gateway::message::error_text;
+use crate::http::flushed;
 use crate::http::room::{NotRead, TakenRoom};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -39,7 +40,7 @@ pub(super) fn held(bytes: Bytes, room: TakenRoom) -> Body {
 
 /// A body that passes as it comes.
 pub(super) fn passed(body: Incoming) -> Body {
-    body.map_err(BoxError::from).boxed_unsync()
+    flushed(body).map_err(BoxError::from).boxed_unsync()
 }
 
 /// An answer without a body.

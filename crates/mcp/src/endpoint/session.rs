@@ -70,10 +70,9 @@ impl Session {
         // Longer lines have been refused.
         let mut lines = Lines::new(from_server, usize::MAX);
         while let Ok(Some(Line::Whole(line))) = lines.next().await {
-            if !line.trim_ascii().is_empty() && !self.streams.pass(line) {
+            if !line.trim_ascii().is_empty() && !self.streams.pass(line).await {
                 self.gateway.note_other(line);
             }
-            self.streams.room().await;
         }
     }
 
@@ -137,19 +136,13 @@ impl Session {
     /// # Errors
     ///
     /// A request with the same id still waits, the id is too long, or the server has ended.
-    pub(super) async fn ask(
-        &self,
-        message: &[u8],
-        meaning: &Meaning,
-        may_resume: bool,
-    ) -> Result<Reader, NotAsked> {
+    pub(super) async fn ask(&self, message: &[u8], meaning: &Meaning) -> Result<Reader, NotAsked> {
         let id = meaning.request().filter(|(id, _)| id.len() <= MAX_ID);
         let request = StreamRequest {
             id: id.cloned().ok_or(NO_NEW_REQUEST)?,
             token: meaning.token.clone(),
         };
-        let reader = self.streams.open(request, may_resume);
-        let reader = reader.ok_or(NO_NEW_REQUEST)?;
+        let reader = self.streams.open(request).ok_or(NO_NEW_REQUEST)?;
         if self.tell(message).await {
             Ok(reader)
         } else {

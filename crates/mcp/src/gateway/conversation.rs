@@ -10,7 +10,7 @@ use serde_json::json;
 use super::known::{KnownServer, Page, reader};
 use super::message::{
     INTERNAL_ERROR, MAX_ID, Message, Party, REVISION, error_text, kept, key, may_be_dense, outline,
-    own_id, parse, task,
+    own_id, parse,
 };
 use super::settings::McpGateway;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
@@ -41,18 +41,15 @@ pub enum FromClient {
         /// A request of the gateway itself, a whole message, which the server is to get before it.
         first: Option<String>,
     },
-    /// It is for the gateway: [`Conversation::answer`] has the answer. The server does not see it.
+    /// It is for the gateway: [`ReaderCall::answer`] has the answer. The server does not see it.
     Answer(Box<ReaderCall>),
-    /// It is dropped.
-    Drop,
 }
 
 /// A call of the reader.
 #[derive(Debug)]
 pub struct ReaderCall {
-    /// The request's id as JSON, and as a key.
+    /// The request's id as JSON.
     id: String,
-    key: String,
     call: ToolCall,
     /// True if the request names a revision without sessions.
     is_without_session: bool,
@@ -60,8 +57,8 @@ pub struct ReaderCall {
 }
 
 impl ReaderCall {
-    /// The answer, a whole message.
-    async fn answer(&self) -> String {
+    /// Answers it with a whole message. That of a call which its client has cancelled is passed over by the client.
+    pub async fn answer(&self) -> String {
         let mut result = read_back(&self.reduction.read_file_tool(), &self.call).await;
         // Results of revisions without sessions must have it.
         if self.is_without_session {
@@ -147,11 +144,6 @@ impl Conversation {
                     let is_first = cursor.is_empty();
                     self.passed(id, Waiting::List { is_first })
                 }
-                "tasks/result" | "tasks/get" => {
-                    let task = params.map(|params| params.text("taskId"));
-                    let call = task.and_then(|task| locked(&self.server).task(task));
-                    self.passed(id, call.map_or(Waiting::Passed, Waiting::Call))
-                }
                 // It is open for as long as both like.
                 "subscriptions/listen" => pass,
                 _ => self.passed(id, Waiting::Passed),
@@ -160,11 +152,10 @@ impl Conversation {
                 method: "notifications/cancelled",
                 params,
             } => {
-                let id = params.and_then(|params| params.get("requestId"));
-                match id.and_then(|id| locked(&self.requests).cancelled(&key(id))) {
-                    Some(Waiting::Answered) => FromClient::Drop,
-                    _ => pass,
+                if let Some(id) = params.and_then(|params| params.get("requestId")) {
+                    locked(&self.requests).take(&key(id));
                 }
+                pass
             }
             _ => pass,
         }
@@ -203,11 +194,9 @@ impl Conversation {
             return pass();
         };
         if reader(&reduction) == Some(name) {
-            locked(&self.requests).push(key(id), Waiting::Answered);
             let call = call(arguments);
             return FromClient::Answer(Box::new(ReaderCall {
                 id: id.json().to_string(),
-                key: key(id),
                 call,
                 is_without_session: meta.is_some_and(|meta| meta.has(REVISION)),
                 reduction,
@@ -229,21 +218,13 @@ impl Conversation {
         requests.push(key(id), Waiting::Call(call));
         FromClient::Pass {
             first: is_first.then(|| {
-                let meta = kept(meta);
                 let list = OwnList {
-                    meta,
-                    ..OwnList::default()
+                    meta: kept(meta),
+                    pages: 0,
                 };
                 ask_for_tools(&mut requests, list, None)
             }),
         }
-    }
-
-    /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
-    pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
-        let answer = asked.answer().await;
-        locked(&self.requests).own(&asked.key)?;
-        Some(answer)
     }
 
     /// Decides about a message of the server.
@@ -262,7 +243,7 @@ impl Conversation {
         let Message::Response { id, result } = Message::read(&json) else {
             return FromServer::Pass;
         };
-        let waiting = locked(&self.requests).answered(&key(id));
+        let waiting = locked(&self.requests).take(&key(id));
         let (waiting, result) = match (waiting, result) {
             (None | Some(Waiting::Passed), _) => return FromServer::Pass,
             (Some(waiting), Some(result)) => (waiting, result),
@@ -274,7 +255,7 @@ impl Conversation {
             Waiting::Call(call) => self.reduced(call, result).await,
             Waiting::List { is_first } => self.listed(result, is_first),
             Waiting::OwnList(list) => return FromServer::Own(self.learned(result, list)),
-            Waiting::Answered | Waiting::Passed => None,
+            Waiting::Passed => None,
         };
         new.map_or(FromServer::Pass, |new| {
             let mut message = json.into_string();
@@ -284,9 +265,6 @@ impl Conversation {
     }
 
     async fn reduced(&self, call: ToolCall, result: JsonText) -> Option<String> {
-        if let Some(task) = task(&result) {
-            locked(&self.server).keep_task(task, call.clone());
-        }
         let (reduction, schema) = {
             let server = locked(&self.server);
             (server.reduction.clone()?, server.schema(&call.name))
@@ -314,7 +292,7 @@ impl Conversation {
     /// Expects no answer to the request with this key any more. Returns true if one was expected.
     #[cfg(feature = "http")]
     pub(crate) fn forget(&self, key: &str) -> bool {
-        locked(&self.requests).cancelled(key).is_some()
+        locked(&self.requests).take(key).is_some()
     }
 
     /// Gives up a message that is over the maximum. Returns an error and who gets it: the sender of a request, or the one
@@ -335,7 +313,7 @@ impl Conversation {
             (Message::Request { id, .. }, sender) => (sender, id),
             (Message::Response { id, .. }, Party::Client) => (Party::Server, id),
             (Message::Response { id, .. }, Party::Server) => {
-                match locked(&self.requests).answered(&key(id))? {
+                match locked(&self.requests).take(&key(id))? {
                     Waiting::OwnList(_) => return None,
                     _ => (Party::Client, id),
                 }
@@ -364,12 +342,11 @@ impl Conversation {
 
     /// Learns from a page that the gateway has asked for. Returns the request for the next one.
     fn learned(&self, result: JsonText, mut list: OwnList) -> Option<String> {
-        list.bytes += result.as_str().len();
         let page = Page::new(result)?;
         locked(&self.server).learn(&page, &self.gateway);
         let cursor = page.next()?;
-        let is_new = list.cursors.insert(cursor.clone());
-        if !is_new || list.cursors.len() >= MAX_PAGES || list.bytes > MAX_LIST {
+        list.pages += 1;
+        if list.pages >= MAX_PAGES {
             (self.gateway.log)("the server's list of tools does not end: the rest is not read");
             return None;
         }
@@ -394,9 +371,8 @@ fn ask_for_tools(requests: &mut WaitingRequests, list: OwnList, cursor: Option<&
     )
 }
 
-/// Maximum number of pages, and of their bytes, of a list of tools that the gateway reads by itself.
+/// Maximum number of pages of a list of tools that the gateway reads by itself.
 const MAX_PAGES: usize = 100;
-const MAX_LIST: usize = 8 << 20;
 /// Maximum number of bytes of a call's arguments that are kept while it waits.
 const MAX_ARGUMENTS: usize = 4 * 1024;
 /// Maximum length in characters of a tool's name in the log.

@@ -1,20 +1,17 @@
-//! The server as far as it is known: its tools, its tasks, and the reader's name among its tools.
+//! The server as far as it is known: its tools, and the reader's name among its tools.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
+use offcut::ToolReduction;
 use offcut::json::{Edit, JsonText, New, Node, Step, View, put_into_text};
-use offcut::{ToolCall, ToolReduction};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::message::MAX_ID;
 use super::settings::McpGateway;
 use crate::schema::OutputSchema;
 
 /// The reader's name where the server has a tool of the name that was set.
 const OTHER_NAME: &str = "read_stored_result";
-/// Maximum number of tasks whose tools are remembered.
-const MAX_TASKS: usize = 1024;
 
 /// A server as one client sees it.
 #[derive(Debug)]
@@ -28,8 +25,6 @@ pub(super) struct KnownServer {
     shown: Option<String>,
     /// True once somebody has asked for the list of tools.
     is_list_asked_for: bool,
-    /// Ids of tasks and the calls that have become them, the newest last.
-    tasks: VecDeque<(String, ToolCall)>,
 }
 
 impl KnownServer {
@@ -45,7 +40,6 @@ impl KnownServer {
             tools: HashMap::new(),
             shown: None,
             is_list_asked_for: false,
-            tasks: VecDeque::new(),
         }
     }
 
@@ -74,22 +68,6 @@ impl KnownServer {
             self.shown = Some(name.to_owned());
             reduction
         })
-    }
-
-    /// The call that has become a task.
-    pub(super) fn task(&self, id: &str) -> Option<ToolCall> {
-        let mut tasks = self.tasks.iter().rev();
-        tasks.find_map(|(known, call)| (known == id).then(|| call.clone()))
-    }
-
-    pub(super) fn keep_task(&mut self, id: String, call: ToolCall) {
-        if id.len() > MAX_ID {
-            return;
-        }
-        if self.tasks.len() >= MAX_TASKS {
-            self.tasks.pop_front();
-        }
-        self.tasks.push_back((id, call));
     }
 
     /// Learns the tools of a page, and gives the reader another name if one of them has its name.

@@ -81,11 +81,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Returns true if a whole line is at hand, so that it comes without reading.
-    pub(crate) fn has_next(&self) -> bool {
-        self.first_line(&self.buffer[self.start..]).is_some()
-    }
-
     /// The length of the first line with its end.
     fn first_line(&self, rest: &[u8]) -> Option<usize> {
         let end = memchr::memchr(b'\n', &rest[self.searched..])?;

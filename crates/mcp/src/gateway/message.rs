@@ -180,12 +180,6 @@ pub(crate) fn kept(meta: Option<Node<'_>>) -> Option<String> {
     (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
 }
 
-/// The id of the task that a call has become.
-pub(crate) fn task(result: &JsonText) -> Option<String> {
-    let id = Node::root(result).get("task")?.text("taskId");
-    (!id.is_empty()).then(|| id.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::future::ready;
 use std::io;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -83,8 +82,8 @@ pub(crate) async fn run_for(
     }
 }
 
-/// An answer to a message that the server does not see; `None` if nobody waits for it any more.
-type Answer<'c> = BoxFuture<'c, Option<String>>;
+/// An answer to a message that the server does not see.
+type Answer = BoxFuture<'static, String>;
 
 /// The end of the client's messages.
 #[derive(Debug)]
@@ -101,11 +100,11 @@ struct ClientEnd {
 /// # Errors
 ///
 /// The server no longer reads.
-async fn pass_up<'c>(
-    conversation: &'c Conversation,
+async fn pass_up(
+    conversation: &Conversation,
     client: impl AsyncRead + Unpin,
     server: impl AsyncWrite + Unpin,
-    to_answer: mpsc::UnboundedSender<Answer<'c>>,
+    to_answer: mpsc::UnboundedSender<Answer>,
     mut requests: mpsc::UnboundedReceiver<String>,
     end: &ClientEnd,
 ) -> io::Result<()> {
@@ -144,34 +143,31 @@ async fn pass_up<'c>(
                     server.write_all(line).await?;
                 }
                 // Once answers can't be written, all ends.
-                FromClient::Answer(asked) => _ = to_answer.send(conversation.answer(asked).boxed()),
-                FromClient::Drop => {}
+                FromClient::Answer(asked) => {
+                    _ = to_answer.send(async move { asked.answer().await }.boxed());
+                }
             },
             Line::TooLong(line) => match conversation.give_up(line, Party::Client) {
-                Some((Party::Client, error)) => _ = to_answer.send(ready(Some(error)).boxed()),
+                Some((Party::Client, error)) => _ = to_answer.send(ready(error).boxed()),
                 Some((Party::Server, error)) => write_line(&mut server, &error).await?,
                 None => {}
             },
         }
-        if !lines.has_next() {
-            server.flush().await?;
-        }
+        server.flush().await?;
     }
 }
 
 /// Sends answers to messages that the server does not see, several at once.
 async fn answer(
     to_client: &Mutex<impl AsyncWrite + Unpin>,
-    mut answers: mpsc::UnboundedReceiver<Answer<'_>>,
+    mut answers: mpsc::UnboundedReceiver<Answer>,
 ) -> io::Result<()> {
     let answers = stream::poll_fn(|context| answers.poll_recv(context).map(|next| next.map(Ok)));
     let answered = answers.try_for_each_concurrent(None, async |answer| {
-        if let Some(answer) = answer.await {
-            let mut client = to_client.lock().await;
-            write_line(&mut *client, &answer).await?;
-            client.flush().await?;
-        }
-        Ok(())
+        let answer = answer.await;
+        let mut client = to_client.lock().await;
+        write_line(&mut *client, &answer).await?;
+        client.flush().await
     });
     answered.await
 }
@@ -190,16 +186,7 @@ async fn pass_down(
             Line::Whole(line) => {
                 // Few clients would take it for a part of JSON.
                 let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-                let mut decided = pin!(conversation.from_server(line));
-                let decided = match decided.as_mut().now_or_never() {
-                    Some(decided) => decided,
-                    None => {
-                        // The messages before it do not wait for it.
-                        to_client.lock().await.flush().await?;
-                        decided.await
-                    }
-                };
-                match decided {
+                match conversation.from_server(line).await {
                     FromServer::Pass => Cow::Borrowed(line),
                     FromServer::Replace(new) => Cow::Owned(new.into_bytes()),
                     FromServer::Own(next) => {
@@ -220,17 +207,13 @@ async fn pass_down(
         };
         let mut client = to_client.lock().await;
         client.write_all(&shown).await?;
-        drop(shown);
-        if !lines.has_next() {
-            client.flush().await?;
-        }
+        client.flush().await?;
         end.answered.notify_one();
     }
     Ok(())
 }
 
-/// Number of bytes that are written at once. Messages that are at hand together are written together, and none waits
-/// for one that has not come.
+/// Number of bytes that are written at once.
 const BATCH: usize = 64 * 1024;
 
 async fn write_line(to: &mut (impl AsyncWrite + Unpin), message: &str) -> io::Result<()> {

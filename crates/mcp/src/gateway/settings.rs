@@ -20,8 +20,7 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///
 /// Everything passes as raw JSON, in both directions and in order, but for:
 ///
-/// - **Results of `tools/call`** over the limit, which [`reduce`](crate::reduce) shortens. The same
-///   goes for the results of tasks that calls have become.
+/// - **Results of `tools/call`** over the limit, which [`reduce`](crate::reduce) shortens.
 /// - **`tools/list`**, which has the reader at the end of its first page. If the server has a tool of that
 ///   name, the reader takes another.
 /// - **Calls of the reader**, which the gateway answers itself.

@@ -1,20 +1,18 @@
 //! Requests that wait for their answers.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use offcut::ToolCall;
 
 /// A request whose answer matters.
 #[derive(Clone, Debug)]
 pub(super) enum Waiting {
-    /// A call of a tool, or the request for the result of a task.
+    /// A call of a tool.
     Call(ToolCall),
     /// A page of the tool list for the client.
     List { is_first: bool },
     /// A page of the tool list for the gateway itself.
     OwnList(OwnList),
-    /// A request that the gateway answers, and that the server does not see.
-    Answered,
     /// Any other request of the client.
     Passed,
 }
@@ -22,7 +20,7 @@ pub(super) enum Waiting {
 impl Waiting {
     /// Returns true for a request of the client that the server is to answer.
     fn is_clients(&self) -> bool {
-        !matches!(self, Self::Answered | Self::OwnList(_))
+        !matches!(self, Self::OwnList(_))
     }
 }
 
@@ -31,10 +29,8 @@ impl Waiting {
 pub(super) struct OwnList {
     /// The `_meta` that each request has.
     pub(super) meta: Option<String>,
-    /// The cursors of the pages so far.
-    pub(super) cursors: HashSet<String>,
-    /// Number of bytes so far.
-    pub(super) bytes: usize,
+    /// Number of pages so far.
+    pub(super) pages: usize,
 }
 
 /// Maximum number of requests that wait in one conversation. Above that, the oldest is forgotten, so its answer
@@ -58,27 +54,17 @@ impl WaitingRequests {
 
     pub(super) fn push(&mut self, key: String, request: Waiting) {
         if self.0.len() >= MAX_WAITING {
-            self.take(|_, request| request.is_clients());
+            self.take_first(|_, request| request.is_clients());
         }
         self.0.push_back((key, request));
     }
 
-    /// Takes the oldest request with this id that the server has seen.
-    pub(super) fn answered(&mut self, key: &str) -> Option<Waiting> {
-        self.take(|own, request| own == key && !matches!(request, Waiting::Answered))
+    /// Takes the oldest request with this id.
+    pub(super) fn take(&mut self, key: &str) -> Option<Waiting> {
+        self.take_first(|own, _| own == key)
     }
 
-    /// Takes the request with this id that the gateway has answered. `None` if it has been cancelled.
-    pub(super) fn own(&mut self, key: &str) -> Option<Waiting> {
-        self.take(|own, request| own == key && matches!(request, Waiting::Answered))
-    }
-
-    /// Takes a request that its client has cancelled.
-    pub(super) fn cancelled(&mut self, key: &str) -> Option<Waiting> {
-        self.take(|own, _| own == key)
-    }
-
-    fn take(&mut self, is_meant: impl Fn(&str, &Waiting) -> bool) -> Option<Waiting> {
+    fn take_first(&mut self, is_meant: impl Fn(&str, &Waiting) -> bool) -> Option<Waiting> {
         let nth = self
             .0
             .iter()
@@ -94,16 +80,16 @@ mod tests {
     #[test]
     fn requests_that_are_never_answered_are_forgotten() {
         let mut waiting = WaitingRequests::default();
-        waiting.push("own".to_owned(), Waiting::Answered);
+        waiting.push("own".to_owned(), Waiting::OwnList(OwnList::default()));
         for nth in 0..MAX_WAITING + 10 {
             // Also of one id.
             waiting.push((nth % 700).to_string(), Waiting::List { is_first: true });
         }
         assert_eq!(waiting.0.len(), MAX_WAITING);
-        assert!(waiting.own("own").is_some(), "it is being answered");
+        assert!(waiting.take("own").is_some(), "it is the gateway's");
         let mut left = 0;
         for nth in 0..700 {
-            while waiting.answered(&nth.to_string()).is_some() {
+            while waiting.take(&nth.to_string()).is_some() {
                 left += 1;
             }
         }

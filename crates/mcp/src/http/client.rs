@@ -1,15 +1,13 @@
 //! Connections to servers, which are kept.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, TryFutureExt};
 use http::request::Parts;
-use http::{Extensions, Request, Response, Uri};
+use http::{Extensions, Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -19,7 +17,6 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::time::Instant;
-use tower_service::Service;
 
 use crate::locked::locked;
 
@@ -28,16 +25,17 @@ pub const MAX_HEADERS: usize = 256;
 
 /// The time within which a connection breaks that was closed as idle. Later, a server may be at work.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// Number of connections whose times are kept. After it, those before count as new once more.
-const MOST_OPENED: usize = 4_096;
+/// Number of connections that are remembered. After it, those before count as new once more.
+const MOST_USED: usize = 4_096;
 
 /// A client that keeps connections open, sends headers as they are spelled and follows no redirect.
 #[derive(Clone, Debug)]
 pub struct HttpClient<B> {
-    kept: legacy::Client<HttpsConnector<Connector>, B>,
+    kept: legacy::Client<HttpsConnector<HttpConnector>, B>,
     /// Opens a connection for each request.
-    fresh: legacy::Client<HttpsConnector<Connector>, B>,
-    opened: Opened,
+    fresh: legacy::Client<HttpsConnector<HttpConnector>, B>,
+    /// The connections that have brought a reply, by their addresses here and there.
+    used: Arc<Mutex<HashSet<[SocketAddr; 2]>>>,
 }
 
 impl<B> HttpClient<B>
@@ -50,7 +48,6 @@ where
     ///
     /// The certificates that the system trusts can't be used.
     pub fn new(connect: Duration, idle: Duration) -> Result<Self, rustls::Error> {
-        let opened = Opened::default();
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -59,7 +56,7 @@ where
             .with_tls_config(tls()?)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(Connector(tcp, opened.clone()));
+            .wrap_connector(tcp);
         let keeping = |connections| {
             legacy::Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
@@ -72,7 +69,7 @@ where
         Ok(Self {
             kept: keeping(usize::MAX),
             fresh: keeping(0),
-            opened,
+            used: Arc::default(),
         })
     }
 
@@ -82,7 +79,15 @@ where
     ///
     /// The server can't be reached, or the connection broke before the reply began.
     pub async fn pass(&self, request: Request<B>) -> Result<Response<Incoming>, legacy::Error> {
-        self.kept.request(request).await
+        let response = self.kept.request(request).await?;
+        if let Some(ends) = response.extensions().get().map(ends) {
+            let mut used = locked(&self.used);
+            if used.len() == MOST_USED {
+                used.clear();
+            }
+            used.insert(ends);
+        }
+        Ok(response)
     }
 
     /// Sends a request with a `body` at hand. If a connection that was kept breaks at once, before the reply
@@ -98,26 +103,28 @@ where
     ) -> Result<Response<Incoming>, legacy::Error> {
         let begun = Instant::now();
         let request = Request::from_parts(parts.clone(), body());
-        match self.kept.request(request).await {
-            Err(error) if self.was_kept(&error, begun) && begun.elapsed() < AT_ONCE => {
+        match self.pass(request).await {
+            Err(error) if self.was_kept(&error) && begun.elapsed() < AT_ONCE => {
                 self.fresh.request(Request::from_parts(parts, body())).await
             }
             sent => sent,
         }
     }
 
-    /// Returns true if the connection of `error` was open before the request was `begun`.
-    fn was_kept(&self, error: &legacy::Error, begun: Instant) -> bool {
+    /// Returns true if the connection of `error` has been used before.
+    fn was_kept(&self, error: &legacy::Error) -> bool {
         let mut of = Extensions::new();
         if let Some(connection) = error.connect_info() {
             connection.get_extras(&mut of);
         }
-        let opened = locked(&self.opened);
-        let opened = of
-            .get()
-            .and_then(|info: &HttpInfo| opened.get(&info.local_addr()));
-        opened.is_some_and(|opened| *opened < begun)
+        let ends = of.get().map(ends);
+        ends.is_some_and(|ends| locked(&self.used).contains(&ends))
     }
+}
+
+/// The ends of a connection. Ports here are used again, for other servers.
+fn ends(of: &HttpInfo) -> [SocketAddr; 2] {
+    [of.local_addr(), of.remote_addr()]
 }
 
 /// The configuration of TLS. The system's certificates are read once in a process, since that takes milliseconds.
@@ -132,36 +139,4 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
         .and_then(BuilderVerifierExt::with_platform_verifier)?
         .with_no_client_auth();
     Ok(TLS.get_or_init(|| tls).clone())
-}
-
-/// The times at which connections were opened, by their addresses on this machine. One that is used again has the
-/// newer time.
-type Opened = Arc<Mutex<HashMap<SocketAddr, Instant>>>;
-
-/// Opens connections, and notes when.
-#[derive(Clone, Debug)]
-struct Connector(HttpConnector, Opened);
-
-impl Service<Uri> for Connector {
-    type Response = <HttpConnector as Service<Uri>>::Response;
-    type Error = <HttpConnector as Service<Uri>>::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.0.poll_ready(context)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let opened = self.1.clone();
-        let note = move |stream: &Self::Response| {
-            if let Ok(address) = stream.inner().local_addr() {
-                let mut opened = locked(&opened);
-                if opened.len() == MOST_OPENED {
-                    opened.clear();
-                }
-                opened.insert(address, Instant::now());
-            }
-        };
-        self.0.call(uri).inspect_ok(note).boxed()
-    }
 }

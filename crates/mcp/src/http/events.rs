@@ -6,6 +6,9 @@ use futures_util::{TryStream, TryStreamExt as _};
 use super::room::TakenRoom;
 use crate::gateway::message::{BYTE_ORDER_MARK, on_one_line};
 
+/// Number of bytes at the end of an event that tell that it is whole.
+const END: usize = 3;
+
 /// Reads a stream of events, byte for byte.
 #[derive(Debug)]
 pub struct Events<S> {
@@ -17,12 +20,8 @@ pub struct Events<S> {
     room: Option<TakenRoom>,
     /// The event so far.
     event: Vec<u8>,
-    /// True within an event that is over the maximum.
+    /// True within an event that is over the maximum, of which only the last bytes are kept.
     is_long: bool,
-    /// True within a line.
-    is_in_line: bool,
-    /// True after a line that ended in a carriage return, to which a line feed may still belong.
-    is_after_return: bool,
 }
 
 /// A piece of the stream. All pieces together are the stream, without events over the maximum.
@@ -30,25 +29,10 @@ pub struct Events<S> {
 pub enum StreamChunk {
     /// A whole event, with the empty line that ends it.
     Event(Vec<u8>),
-    /// Bytes that belong to no event: one that the stream's end has cut off, or the last line feed of one that was
-    /// whole without it.
+    /// An event that the stream's end has cut off.
     Rest(Vec<u8>),
     /// An event that is over the maximum, or for which there is no room.
-    TooLong {
-        /// False if it begins like a request or a notification.
-        may_answer: bool,
-    },
-}
-
-/// Number of bytes of a long event that are looked at.
-const BEGINNING: usize = 512;
-
-fn may_answer(event: &[u8]) -> bool {
-    let beginning = &event[..event.len().min(BEGINNING)];
-    let find = |name: &str| memchr::memmem::find(beginning, name.as_bytes());
-    let at = |one, other| find(one).into_iter().chain(find(other)).min();
-    at("\"method\"", "\"params\"")
-        .is_none_or(|request| at("\"result\"", "\"error\"").is_some_and(|answer| answer < request))
+    TooLong,
 }
 
 impl<S: TryStream<Ok = Bytes> + Unpin> Events<S> {
@@ -61,8 +45,6 @@ impl<S: TryStream<Ok = Bytes> + Unpin> Events<S> {
             room: None,
             event: Vec::new(),
             is_long: false,
-            is_in_line: false,
-            is_after_return: false,
         }
     }
 
@@ -85,35 +67,29 @@ impl<S: TryStream<Ok = Bytes> + Unpin> Events<S> {
             while self.chunk.is_empty() {
                 let Some(chunk) = self.stream.try_next().await? else {
                     let rest = std::mem::take(&mut self.event);
-                    return Ok((!rest.is_empty()).then_some(StreamChunk::Rest(rest)));
+                    let is_rest = !rest.is_empty() && !self.is_long;
+                    return Ok(is_rest.then_some(StreamChunk::Rest(rest)));
                 };
                 self.chunk = chunk;
             }
             let length = lines(&self.chunk).next().map_or(0, <[u8]>::len);
-            let line = &self.chunk.split_to(length)[..];
-            let is_feed = self.is_after_return && line == b"\n";
-            let is_alone = is_feed && self.event.is_empty();
-            let is_end = !self.is_in_line && !is_feed && text(line) == Some(b"");
-            self.is_after_return = line.ends_with(b"\r");
-            self.is_in_line = text(line).is_none();
-            if self.is_long {
-                self.is_long = !is_end;
-                continue;
-            }
-            self.event.extend_from_slice(line);
+            self.event.extend_from_slice(&self.chunk.split_to(length));
             let length = self.event.len();
+            let is_end = lines(&self.event[length.saturating_sub(END)..])
+                .last()
+                .is_some_and(|line| line.ends_with(b"\n") && text(line).is_empty());
             let has_room = |room: &mut TakenRoom| room.grow(length);
-            if length > self.max || !self.room.as_mut().is_none_or(has_room) {
-                let may_answer = may_answer(&std::mem::take(&mut self.event));
-                self.is_long = !is_end;
-                return Ok(Some(StreamChunk::TooLong { may_answer }));
-            }
-            if is_end {
+            let is_long =
+                self.is_long || length > self.max || !self.room.as_mut().is_none_or(has_room);
+            if !is_long && is_end {
                 return Ok(Some(StreamChunk::Event(std::mem::take(&mut self.event))));
             }
-            if is_alone {
-                // Some clients wait for it.
-                return Ok(Some(StreamChunk::Rest(std::mem::take(&mut self.event))));
+            if is_long {
+                let kept = if is_end { 0 } else { END };
+                self.event = self.event.split_off(length.saturating_sub(kept));
+                if !std::mem::replace(&mut self.is_long, !is_end) {
+                    return Ok(Some(StreamChunk::TooLong));
+                }
             }
         }
     }
@@ -137,7 +113,7 @@ pub fn message(event: &[u8]) -> Option<Vec<u8>> {
     let mut message: Option<Vec<u8>> = None;
     let mut is_other = false;
     for line in lines(event) {
-        match field(text(line).unwrap_or(line)) {
+        match field(line) {
             (b"event", value) => is_other = !matches!(value, b"" | b"message"),
             (b"data", value) => match &mut message {
                 Some(message) => {
@@ -152,26 +128,18 @@ pub fn message(event: &[u8]) -> Option<Vec<u8>> {
     message.filter(|message| !message.is_empty() && !is_other)
 }
 
-/// The event with another message; its other lines stay as they are.
-///
-/// The message takes the place of the last line that was part of the old one. What follows that line
-/// may be a line feed alone, which would end another line if it came right after its carriage return.
+/// The event with another message in place of the old one's first line; its other lines stay as they are.
 #[must_use]
 pub fn with_message(event: &[u8], message: &str) -> Vec<u8> {
-    let is_said = |line: &[u8]| field(text(line).unwrap_or(line)).0 == b"data";
-    let mut left = lines(event).filter(|line| is_said(line)).count();
-    let mut all = Vec::with_capacity(message.len() + 64);
+    let mut message = Some(message);
+    let mut all = Vec::with_capacity(event.len());
     for line in lines(event) {
-        if !is_said(line) {
+        if field(line).0 != b"data" {
             all.extend_from_slice(line);
-            continue;
-        }
-        left -= 1;
-        if left == 0 {
+        } else if let Some(message) = message.take() {
             all.extend_from_slice(b"data: ");
             all.extend(on_one_line(message.as_bytes()));
-            let text = text(line).unwrap_or(line);
-            all.extend_from_slice(&line[text.len()..]);
+            all.extend_from_slice(&line[text(line).len()..]);
         }
     }
     all
@@ -179,6 +147,7 @@ pub fn with_message(event: &[u8], message: &str) -> Vec<u8> {
 
 /// The name and the value of a line, which may begin with the byte order mark of its stream.
 pub(crate) fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = text(line);
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let colon = memchr::memchr(b':', line).unwrap_or(line.len());
     let (name, value) = line.split_at(colon);
@@ -186,27 +155,20 @@ pub(crate) fn field(line: &[u8]) -> (&[u8], &[u8]) {
     (name, value.strip_prefix(b" ").unwrap_or(value))
 }
 
-/// A line without its end; `None` if it has none.
-pub(crate) fn text(line: &[u8]) -> Option<&[u8]> {
-    match line.strip_suffix(b"\n") {
-        Some(line) => Some(line.strip_suffix(b"\r").unwrap_or(line)),
-        None => line.strip_suffix(b"\r"),
-    }
+/// A line without its end.
+fn text(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The lines of an event, each with its end.
+/// The lines of an event, each with its end. A carriage return alone ends none, since no server writes it.
 pub(crate) fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = event;
     std::iter::from_fn(move || {
-        let end = match memchr::memchr2(b'\n', b'\r', rest) {
-            Some(at) if rest[at..].starts_with(b"\r\n") => at + 2,
-            Some(at) => at + 1,
-            None if rest.is_empty() => return None,
-            None => rest.len(),
-        };
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
         let (line, after) = rest.split_at(end);
         rest = after;
-        Some(line)
+        (!line.is_empty()).then_some(line)
     })
 }
 
@@ -270,27 +232,17 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_ends_in_a_carriage_return_does_not_wait_for_the_next_chunk() {
+    fn an_event_does_not_wait_for_the_next_chunk() {
         let (to, mut from) = mpsc::unbounded_channel();
         let stream = stream::poll_fn(move |context| from.poll_recv(context));
         let mut events = Events::new(stream.map(Ok::<Bytes, Infallible>), 1_000);
-        let mut next = |text: &str| {
+        for text in ["data: a\n\n", "data: b\r\n\r\n", "\n", "\r\n"] {
             to.send(Bytes::copy_from_slice(text.as_bytes())).unwrap();
-            let next = events.next().now_or_never();
-            next.expect("it does not wait").unwrap().unwrap()
-        };
-        let event = |text: &str| StreamChunk::Event(text.into());
-        assert_eq!(next("data: a\r\r"), event("data: a\r\r"));
-        assert_eq!(next("data: b\r\n\r"), event("data: b\r\n\r"));
-        // Nor does the rest of its end.
-        assert_eq!(next("\n"), StreamChunk::Rest(b"\n".to_vec()));
-        assert_eq!(next("data: c\n\n"), event("data: c\n\n"));
-        let new = with_message(b"id: 1\rdata: a\rdata: b\r\r", "c");
-        assert_eq!(new, b"id: 1\rdata: c\r\r");
-        let new = with_message(b"data: a\rdata: b\n\n", "c");
-        assert_eq!(new, b"data: c\n\n");
-        let new = with_message(b"data: a\nid: 1\rdata\n\n", "c");
-        assert_eq!(new, b"id: 1\rdata: c\n\n");
+            let next = events.next().now_or_never().expect("it does not wait");
+            assert_eq!(next.unwrap().unwrap(), StreamChunk::Event(text.into()));
+        }
+        let new = with_message(b"data: a\nid: 1\r\ndata\r\n\n", "c");
+        assert_eq!(new, b"data: c\nid: 1\r\n\n");
     }
 
     #[test]
@@ -298,18 +250,10 @@ mod tests {
         let long = "x".repeat(300_000);
         let stream = format!("data: a\n\ndata: {long}\ndata: {long}\n\ndata: b\n\n");
         let event = |text: &str| StreamChunk::Event(format!("data: {text}\n\n").into());
-        let too_long = |may_answer| StreamChunk::TooLong { may_answer };
-        let expected = [event("a"), too_long(true), event("b")];
+        let expected = [event("a"), StreamChunk::TooLong, event("b")];
         assert_eq!(chunks(stream.as_bytes(), 1000), expected);
-        for (begin, is_answer) in [
-            (r#"{"id":1,"result":{"method":"#, true),
-            (r#"{"error":"#, true),
-            (r#"{"id":1,"method":"x","params":{"result":"#, false),
-            (r#"{"params":{"result":"#, false),
-        ] {
-            let stream = format!("data: {begin}{long}\n\n");
-            assert_eq!(chunks(stream.as_bytes(), 1000), [too_long(is_answer)]);
-        }
+        let cut = format!("data: {long}");
+        assert_eq!(chunks(cut.as_bytes(), 1000), [StreamChunk::TooLong]);
     }
 
     proptest! {
@@ -367,7 +311,7 @@ mod tests {
 
     /// The messages of a stream as the HTML standard reads it. MCP has no empty ones.
     fn specified(stream: &str) -> Vec<String> {
-        let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
+        let stream = stream.replace("\r\n", "\n");
         let (mut all, mut data, mut kind) = (Vec::new(), Vec::new(), "");
         let lines = stream
             .split_inclusive('\n')
@@ -410,7 +354,7 @@ mod tests {
             Just(""),
             Just(" ä")
         ];
-        let end = prop_oneof![3 => Just("\n"), 1 => Just("\r\n"), 1 => Just("\r")];
+        let end = prop_oneof![3 => Just("\n"), 1 => Just("\r\n")];
         let line = (name, value, end).prop_map(|(name, value, end)| format!("{name}{value}{end}"));
         prop::collection::vec(line, 0..40).prop_map(|lines| lines.concat())
     }

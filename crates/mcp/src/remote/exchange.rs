@@ -18,7 +18,7 @@ use super::failure::RequestFailure;
 use super::link::{Cancel, Link, Relation};
 use super::meaning::{LAST_EVENT_ID, Meaning, SESSION};
 use crate::gateway::message::BYTE_ORDER_MARK;
-use crate::http::events::{StreamChunk, field, lines, message, text};
+use crate::http::events::{StreamChunk, field, lines, message};
 
 /// Time for a new session to be started.
 const RENEWAL: Duration = Duration::from_secs(30);
@@ -140,8 +140,6 @@ impl MessageExchange {
         let (link, cancel) = (self.link.clone(), self.cancel.clone());
         let mut place = Place::START;
         let mut is_answered = self.meaning.request_id().is_none();
-        // The answer may be among the messages over the maximum that do not begin like one, or after them.
-        let mut misses_some = false;
         let mut last_said = link.last_said.subscribe();
         loop {
             let mut events = events(body, link.gateway.max_message);
@@ -155,26 +153,17 @@ impl MessageExchange {
                 };
                 // A stream that breaks has ended.
                 let Ok(Some(chunk)) = read else { break };
-                if let StreamChunk::TooLong { may_answer } = chunk
-                    && !is_answered
-                {
-                    if may_answer {
-                        return Err(link.too_long());
-                    }
-                    misses_some = true;
-                } else if pass(&link, &mut place, chunk, &self.meaning).await {
+                // It may be the answer.
+                if chunk == StreamChunk::TooLong && !is_answered {
+                    return Err(link.too_long());
+                }
+                if pass(&link, &mut place, chunk, &self.meaning).await {
                     is_answered = true;
                     self.done = None;
                 }
             }
             if is_answered || cancel.is_over.load(Ordering::Relaxed) {
-                if misses_some {
-                    link.note(&link.too_long().to_string());
-                }
                 return Ok(());
-            }
-            if misses_some {
-                return Err(link.too_long());
             }
             body = match cancel.unless_ended(place.resume(&link)).await {
                 Some(resumed) => resumed?,
@@ -248,7 +237,7 @@ async fn pass(link: &Link, place: &mut Place, chunk: StreamChunk, meaning: &Mean
     let event = match chunk {
         StreamChunk::Event(event) => event,
         StreamChunk::Rest(_) => return false,
-        StreamChunk::TooLong { .. } => {
+        StreamChunk::TooLong => {
             link.note(&link.too_long().to_string());
             return false;
         }
@@ -295,7 +284,7 @@ impl Place {
     /// Goes on after an event.
     fn follow(&mut self, event: &[u8]) {
         for line in lines(event) {
-            match field(text(line).unwrap_or(line)) {
+            match field(line) {
                 (b"id", value) => {
                     if let Ok(id) = HeaderValue::from_bytes(value) {
                         self.last_id = Some(id);
@@ -353,7 +342,7 @@ mod tests {
         place.follow(b"id: 1\nretry: 20\ndata: x\r\n\r\n");
         assert_eq!(place.last_id.as_ref().unwrap(), "1");
         assert_eq!(place.retry, Duration::from_millis(20));
-        place.follow(b"retry: soon\rid: a\0b\r\r");
+        place.follow(b"retry: soon\nid: a\0b\n\n");
         assert_eq!(place.last_id.as_ref().unwrap(), "1");
         assert_eq!(place.retry, Duration::from_millis(20));
         place.follow(b"retry: 99999999999\n\n");

@@ -4,20 +4,21 @@
 use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use offcut_mcp::{Conversation, McpEndpoint, McpGateway};
 use rustix::process::Signal;
-use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
-use tokio::sync::{mpsc, oneshot};
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
 
 use super::fallback::{not_started, or_passing};
 use super::{remote, server};
 use crate::commands::serve::{ADDRESS, listener};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child, output, serving};
+
+/// Number of bytes between a session and the server's stdin.
+const PIPE: usize = 8 * 1024;
 
 /// Serves clients until a signal ends it. Returns the exit code.
 pub(super) fn run(
@@ -80,16 +81,13 @@ fn endpoint(
 async fn host(
     command: Vec<OsString>,
     conversation: Conversation,
-    (reader, writer): (DuplexStream, DuplexStream),
+    (mut reader, writer): (DuplexStream, DuplexStream),
 ) {
     let (signals, received) = mpsc::unbounded_channel();
-    let (ended, end) = oneshot::channel();
-    let client = UntilEnd {
-        reader,
-        ended: Some(ended),
-    };
-    let asked = async move {
-        _ = end.await;
+    let (mut to_server, from_client) = tokio::io::duplex(PIPE);
+    let passed = async move {
+        _ = tokio::io::copy(&mut reader, &mut to_server).await;
+        drop(to_server);
         tokio::time::sleep(server::GRACE_WITHOUT_CLIENT).await;
         _ = signals.send(Signal::TERM);
         std::future::pending::<()>().await;
@@ -97,7 +95,8 @@ async fn host(
     let served = async {
         let server = server::start(&command);
         let server = server.map_err(|error| not_started(&command, &error))?;
-        let code = server::carry(server, received, &conversation, (client, writer)).await?;
+        let client = (from_client, writer);
+        let code = server::carry(server, received, &conversation, client).await?;
         if code != 0 {
             output::warn(&format!("a server has ended with exit code {code}"));
         }
@@ -107,27 +106,6 @@ async fn host(
         served = served => if let Err(failure) = served {
             output::report(&failure);
         },
-        () = asked => {}
-    }
-}
-
-/// A client's messages, and a word once there are no more.
-struct UntilEnd {
-    reader: DuplexStream,
-    ended: Option<oneshot::Sender<()>>,
-}
-
-impl AsyncRead for UntilEnd {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        to: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = to.filled().len();
-        let read = Pin::new(&mut self.reader).poll_read(context, to);
-        if read.is_ready() && to.filled().len() == before {
-            _ = self.ended.take().map(|ended| ended.send(()));
-        }
-        read
+        () = passed => {}
     }
 }

@@ -1,24 +1,14 @@
 //! Heads of requests and replies on their way through.
 
-use http::header::{self, HeaderValue};
+use http::header;
 use http::request::Parts;
 use http::{HeaderMap, Uri, Version};
 
 /// The head of a request to a provider. `host` and `expect` are for one server each.
 pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
-    let lists = |name, word: &str| {
-        words(&parts.headers, name).any(|one| one.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    let takes_trailers = lists("te", "trailers") && lists("connection", "te");
     offcut_mcp::http::strip(&mut parts.headers);
     parts.headers.remove(header::HOST);
     parts.headers.remove(header::EXPECT);
-    if takes_trailers {
-        let trailers = HeaderValue::from_static("trailers");
-        parts.headers.insert(header::TE, trailers);
-        let te = HeaderValue::from_static("te");
-        parts.headers.insert(header::CONNECTION, te);
-    }
     parts.uri = uri;
     parts.version = Version::HTTP_11;
     parts

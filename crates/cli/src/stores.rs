@@ -3,7 +3,7 @@
 mod recoverable;
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use offcut::Settings;
@@ -118,13 +118,6 @@ pub(crate) fn is_empty(url: &StoreUrl) -> bool {
     url.directory()
         .and_then(|root| root.read_dir().ok())
         .is_some_and(|mut entries| entries.next().is_none())
-}
-
-/// Finds a store in a folder of the directory `url`, for advice.
-pub(crate) fn inside(url: &StoreUrl) -> Option<PathBuf> {
-    let entries = url.directory()?.read_dir().ok()?;
-    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    folders.find(|folder| folder.join(".staging").is_dir())
 }
 
 /// Opens an existing store for a command that reads it.

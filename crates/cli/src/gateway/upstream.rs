@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use http::uri::{InvalidUri, Scheme};
+use http::uri::InvalidUri;
 use http::{HeaderMap, StatusCode, Uri};
 
 use crate::gateway::credentials::{NamedCredential, Owner, credentials};
@@ -41,28 +41,23 @@ impl Upstream {
                 "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz`, `readyz`, `metrics` or `page`",
             ));
         }
-        // The URL is not shown: it may hold a password.
-        let parts = url.parse().map(Uri::into_parts).unwrap_or_default();
-        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(wrong("this is not a URL: write it as https://host/path"));
-        };
-        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
-            return Err(wrong("only http:// and https:// are known"));
+        let uri: Uri = url.parse().unwrap_or_default();
+        let path = uri.path().trim_end_matches('/');
+        let is_doubled = ["anthropic", "openai"].contains(&name) && path.ends_with("/v1");
+        match (uri.scheme_str(), uri.authority(), uri.query()) {
+            (Some(scheme @ ("http" | "https")), Some(authority), None)
+                if !is_doubled && !authority.as_str().contains('@') =>
+            {
+                Ok(Self {
+                    name: name.to_owned(),
+                    url: format!("{scheme}://{authority}{path}"),
+                })
+            }
+            // The URL is not shown: it may hold a password.
+            _ => Err(wrong(
+                "this is not a URL such as https://host/path, without user, password and query, nor the `/v1` that clients send",
+            )),
         }
-        if authority.as_str().contains('@') {
-            return Err(wrong(
-                "a URL must not hold a user or a password: clients send their keys in headers",
-            ));
-        }
-        let path = parts.path_and_query;
-        if path.as_ref().is_some_and(|path| path.query().is_some()) {
-            return Err(wrong("the URL must not have a query: leave out `?…`"));
-        }
-        let path = path.as_ref().map_or("", |path| path.path());
-        Ok(Self {
-            name: name.to_owned(),
-            url: format!("{scheme}://{authority}{}", path.trim_end_matches('/')),
-        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -379,6 +374,7 @@ mod tests {
             ("a", "http://user:secret@a"),
             ("a", "secret"),
             ("a", "https://a/?key=secret"),
+            ("openai", "https://secret/v1/"),
         ] {
             let error = Upstream::parse(name, url).unwrap_err().to_string();
             assert!(

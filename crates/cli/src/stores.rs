@@ -1,7 +1,5 @@
 //! Opens stores by URL, and checks that they exist.
 
-mod recoverable;
-
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,9 +7,7 @@ use std::sync::Arc;
 use offcut::Settings;
 use offcut::backend::{self, Backend, Fs, Key, Location, StoreUrl};
 
-use self::recoverable::RecoverableStore;
 use crate::failure::{Failure, OrFail as _};
-use crate::input::Input;
 
 pub(crate) type OpenedStore = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
 
@@ -35,12 +31,6 @@ pub(crate) fn open(url: &str) -> OpenedStore {
         return Err(problem.into());
     }
     Ok(backend::open(url)?)
-}
-
-/// Opens the store at `url` for a result that `input` may have the only copy of.
-pub(crate) fn open_recoverable(url: &str, input: &Input) -> OpenedStore {
-    let (store, input) = (open(url)?, input.clone());
-    Ok(Arc::new(RecoverableStore { store, input }))
 }
 
 /// Opens the store at `url` for a server, which makes failed calls again itself.

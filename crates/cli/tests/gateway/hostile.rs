@@ -271,16 +271,14 @@ async fn a_client_that_reads_nothing_keeps_no_place() {
 }
 
 #[tokio::test]
-async fn a_key_of_another_provider_is_refused_and_sent_nowhere() {
+async fn a_key_that_is_not_known_to_be_the_providers_is_refused_and_sent_nowhere() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |_| ()).await;
     for (path, header) in [
-        (
-            "/v1beta/models/m:generateContent",
-            ("Authorization", "Bearer sk-planted"),
-        ),
-        ("/v1/messages", ("Authorization", "Bearer sk-planted")),
-        ("/v1/chat/completions?key=planted", ("x", "y")),
+        ("/v1/messages", ("Authorization", "Bearer planted")),
+        ("/v1/messages", ("Authorization", "Bearer gsk_planted")),
+        ("/v1/messages?key=planted", ("x-api-key", "planted")),
+        ("/v1/chat/completions?access_token=planted", ("x", "y")),
     ] {
         let answer = server.post(path, &[header], "{}").await;
         assert_eq!(answer.line, "HTTP/1.1 400 Bad Request", "{path}");

@@ -1,24 +1,25 @@
 //! Stdin of a command in a pipeline. It may be the only copy of a text, so it is never swallowed.
 
-use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
-use offcut::backend::Writer;
-use offcut::{Chunk, ToolError, ToolOutput};
+use offcut::report::Outcome;
+use offcut::{Chunk, OnStoreFailure, Settings, ToolError, ToolOutput, Truncated};
+use tempfile::SpooledTempFile;
 
 use crate::failure::{Failure, OrFail as _};
 use crate::lock::locked;
 use crate::output;
 
-/// Number of bytes that are read at once, from stdin or a writer.
+/// Number of bytes that are read at once, from stdin or a file.
 const CHUNK: usize = 64 * 1024;
-/// Advice for input that can't be recovered.
-const MISSING: &str =
-    "the missing part is in the store's staging file: fix the store, and run the command again";
+/// The most bytes that are held in memory where no temporary file takes them.
+const MOST_HELD: usize = 64 << 20;
+const UNRECOVERABLE: &str = "the input can't be read back from its temporary file";
+const FREE: &str = "set TMPDIR to a folder with room, and run the command again";
 const UNREADABLE: &str = "stdin can't be read";
 const READABLE: &str = "redirect a readable file or pipe to stdin, and try again";
 
@@ -56,25 +57,57 @@ pub(crate) fn read_all() -> Result<Vec<u8>, Failure> {
     read.or_refuse(UNREADABLE, READABLE).map(|_| bytes)
 }
 
-/// Input that was read as a stream and can be recovered: the bytes that no writer has, and the
-/// writer that failed.
+/// Input that is read as a stream, and kept until it is known what stands for it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Input(Arc<Mutex<State>>);
+pub(crate) struct Input(Arc<Mutex<Spool>>);
 
-#[derive(Debug, Default)]
-struct State {
-    /// Bytes that were read and that no writer has.
-    held: VecDeque<Bytes>,
-    /// True once a writer has some of the bytes.
-    has_written: bool,
-    /// An abandoned writer that failed, and the number of bytes it took.
-    broken: Option<(Box<dyn Writer>, u64)>,
+/// Everything read so far: in a temporary file, from a mebibyte on.
+#[derive(Debug)]
+struct Spool {
+    file: SpooledTempFile,
+    /// Number of bytes that the file has taken.
+    length: u64,
+    /// The bytes after them, which it has not.
+    rest: Vec<u8>,
+}
+
+impl Default for Spool {
+    fn default() -> Self {
+        Self {
+            file: tempfile::spooled_tempfile(1 << 20),
+            length: 0,
+            rest: Vec::new(),
+        }
+    }
+}
+
+impl Spool {
+    fn keep(&mut self, chunk: &[u8]) {
+        if self.rest.is_empty() && self.file.write_all(chunk).is_ok() {
+            self.length += chunk.len() as u64;
+        } else {
+            self.rest.extend_from_slice(chunk);
+            if self.is_full() {
+                output::warn(
+                    "TMPDIR has no room for a copy of the input: it is passed on unchanged",
+                );
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rest.len() >= MOST_HELD
+    }
+
+    fn read(&mut self) -> io::Result<impl Read> {
+        self.file.rewind()?;
+        Ok((&mut self.file).take(self.length).chain(&*self.rest))
+    }
 }
 
 impl Input {
-    /// Streams stdin, so that its length does not matter. Without `may_lose`, the stream ends once
-    /// a writer was given up, because all input is then passed on unchanged.
-    pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
+    /// Streams stdin, so that its length does not matter.
+    pub(crate) fn stream(&self) -> ToolOutput {
         let read = || {
             let mut chunk = vec![0; CHUNK];
             let length = io::stdin().lock().read(&mut chunk)?;
@@ -85,14 +118,12 @@ impl Input {
             let chunk = tokio::task::spawn_blocking(read).await;
             Some((chunk.map_err(io::Error::other).flatten(), read))
         });
-        self.holding(may_lose, UNREADABLE, chunks)
+        self.holding(UNREADABLE, chunks)
     }
 
-    /// Holds `chunks` as they are read, up to an empty one or an error. Without `may_lose`, they end once a writer
-    /// was given up.
+    /// Keeps `chunks` as they are read, up to an empty one or an error, and as long as there is room.
     pub(crate) fn holding(
         &self,
-        may_lose: bool,
         unreadable: &'static str,
         chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
     ) -> ToolOutput {
@@ -100,13 +131,13 @@ impl Input {
         let chunks = stream::unfold(start, move |state| async move {
             let (mut chunks, input) = state?;
             // Before the next one is read, for which it may have to wait.
-            if !may_lose && input.is_broken() {
+            if locked(&input.0).is_full() {
                 return None;
             }
             match chunks.next().await? {
                 Ok(chunk) if chunk.is_empty() => None,
                 Ok(chunk) => {
-                    locked(&input.0).held.push_back(chunk.clone());
+                    locked(&input.0).keep(&chunk);
                     Some((Ok(Chunk::Bytes(chunk)), Some((chunks, input))))
                 }
                 Err(error) => Some((Err(ToolError::new(format!("{unreadable}: {error}"))), None)),
@@ -115,36 +146,23 @@ impl Input {
         ToolOutput::stream(chunks)
     }
 
-    /// Returns all input so far, or `None` if a writer has part of it.
+    /// Returns all input so far, if it is not longer than `longest`.
     #[cfg(unix)]
-    pub(crate) fn whole(&self) -> Option<Vec<u8>> {
-        let state = locked(&self.0);
-        (!state.has_written).then(|| state.held.iter().flatten().copied().collect())
+    pub(crate) fn whole(&self, longest: usize) -> Option<Vec<u8>> {
+        let mut spool = locked(&self.0);
+        let mut bytes = Vec::new();
+        let most = longest as u64 + 1;
+        spool.read().ok()?.take(most).read_to_end(&mut bytes).ok()?;
+        (bytes.len() <= longest).then_some(bytes)
     }
 
-    /// Records that a writer has the next `length` bytes.
-    pub(crate) fn is_written(&self, mut length: usize) {
-        let mut state = locked(&self.0);
-        state.has_written = true;
-        let held = &mut state.held;
-        while let Some(first) = held.front_mut() {
-            if length < first.len() {
-                drop(first.split_to(length));
-                return;
-            }
-            length -= first.len();
-            held.pop_front();
-        }
-    }
-
-    /// Keeps an abandoned writer that could not store the `length` bytes it took.
-    pub(crate) fn give_up(&self, writer: Box<dyn Writer>, length: u64) {
-        locked(&self.0).broken.get_or_insert((writer, length));
-    }
-
-    /// Returns true if a writer was given up.
-    pub(crate) fn is_broken(&self) -> bool {
-        locked(&self.0).broken.is_some()
+    /// Returns true if the input is to be passed on in place of what stands for it: a store has failed and the
+    /// settings allow no loss, or there was no room for all of it.
+    pub(crate) fn is_to_pass(&self, truncated: &Truncated, settings: &Settings) -> bool {
+        let mut decisions = truncated.report.decisions.iter();
+        let is_lost = decisions.any(|one| one.outcome == Outcome::Lost);
+        is_lost && settings.on_offload_error != OnStoreFailure::PreviewOnly
+            || locked(&self.0).is_full()
     }
 
     /// Writes everything read so far, and the rest of stdin, to stdout.
@@ -159,24 +177,16 @@ impl Input {
         &self,
         mut see: impl AsyncFnMut(Bytes) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let State { held, broken, .. } = std::mem::take(&mut *locked(&self.0));
-        if let Some((mut writer, length)) = broken {
-            let mut at = 0;
-            while at < length {
-                let block = writer.read(at..length.min(at + CHUNK as u64)).await;
-                let block = block.or_advise("the input can't be recovered", MISSING)?;
-                if block.is_empty() {
-                    let problem = "the store returned less of the input than was written to it";
-                    return Err(Failure::new(problem).hint(MISSING));
-                }
-                at += block.len() as u64;
-                see(block).await?;
+        let mut spool = std::mem::take(&mut *locked(&self.0));
+        let mut read = spool.read().or_advise(UNRECOVERABLE, FREE)?;
+        loop {
+            let mut block = Vec::new();
+            let next = read.by_ref().take(CHUNK as u64).read_to_end(&mut block);
+            if next.or_advise(UNRECOVERABLE, FREE)? == 0 {
+                return Ok(());
             }
+            see(block.into()).await?;
         }
-        for bytes in held {
-            see(bytes).await?;
-        }
-        Ok(())
     }
 }
 
@@ -184,17 +194,31 @@ impl Input {
 mod tests {
     use super::*;
 
-    #[test]
-    fn bytes_that_a_writer_has_are_not_held() {
-        let input = Input::default();
-        locked(&input.0)
-            .held
-            .extend(["abc", "def", "g"].map(Bytes::from));
-        input.is_written(4);
-        assert_eq!(locked(&input.0).held, ["ef", "g"].map(Bytes::from));
-        input.is_written(2);
-        assert_eq!(locked(&input.0).held, ["g"].map(Bytes::from));
-        input.is_written(9);
-        assert!(locked(&input.0).held.is_empty());
+    #[tokio::test]
+    async fn input_is_recovered_also_if_a_file_takes_no_more() {
+        let (input, mut all) = (Input::default(), Vec::new());
+        for number in 0..100_000 {
+            let line = format!("line {number}\n");
+            let mut spool = locked(&input.0);
+            spool.keep(line.as_bytes());
+            if number == 90_000 {
+                // As a disk that is full.
+                spool.rest.extend_from_slice(b"a");
+                spool.keep(b"b");
+                all.extend_from_slice(line.as_bytes());
+                all.extend_from_slice(b"ab");
+                continue;
+            }
+            all.extend_from_slice(line.as_bytes());
+        }
+        assert_eq!(input.whole(all.len()).as_ref(), Some(&all));
+        assert_eq!(input.whole(all.len() - 1), None);
+        let mut recovered = Vec::new();
+        let read = input.recover(async |bytes: Bytes| {
+            recovered.extend_from_slice(&bytes);
+            Ok(())
+        });
+        read.await.unwrap();
+        assert!(recovered == all);
     }
 }

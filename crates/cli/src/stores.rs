@@ -1,17 +1,13 @@
 //! Opens stores by URL, and checks that they exist.
 
-mod recoverable;
-
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use offcut::Settings;
 use offcut::backend::{self, Backend, Fs, Key, Location, StoreUrl};
 
-use self::recoverable::RecoverableStore;
 use crate::failure::{Failure, OrFail as _};
-use crate::input::Input;
 
 pub(crate) type OpenedStore = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
 
@@ -35,12 +31,6 @@ pub(crate) fn open(url: &str) -> OpenedStore {
         return Err(problem.into());
     }
     Ok(backend::open(url)?)
-}
-
-/// Opens the store at `url` for a result that `input` may have the only copy of.
-pub(crate) fn open_recoverable(url: &str, input: &Input) -> OpenedStore {
-    let (store, input) = (open(url)?, input.clone());
-    Ok(Arc::new(RecoverableStore { store, input }))
 }
 
 /// Opens the store at `url` for a server, which makes failed calls again itself.
@@ -118,13 +108,6 @@ pub(crate) fn is_empty(url: &StoreUrl) -> bool {
     url.directory()
         .and_then(|root| root.read_dir().ok())
         .is_some_and(|mut entries| entries.next().is_none())
-}
-
-/// Finds a store in a folder of the directory `url`, for advice.
-pub(crate) fn inside(url: &StoreUrl) -> Option<PathBuf> {
-    let entries = url.directory()?.read_dir().ok()?;
-    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    folders.find(|folder| folder.join(".staging").is_dir())
 }
 
 /// Opens an existing store for a command that reads it.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use futures_util::stream;
 use offcut::report::Outcome;
-use offcut::{OnStoreFailure, ToolCall, ToolOutput, ToolReduction, Truncated};
+use offcut::{ToolCall, ToolOutput, ToolReduction, Truncated};
 use tokio::sync::Mutex;
 
 use crate::child::Output;
@@ -43,7 +43,7 @@ impl Stream {
         let call_id = args.call_id.clone().unwrap_or_else(new_id);
         let stream = |suffix: &str, to: To| -> Result<Self, Failure> {
             let input = Input::default();
-            let reduction = settings::of_run(args, |url| stores::open_recoverable(url, &input))?;
+            let reduction = settings::of_run(args, stores::open)?;
             let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments);
             Ok(Self {
                 reduction,
@@ -59,16 +59,15 @@ impl Stream {
     /// a prompt or a server, and at the end the rest, or a hint for all of it. If it can't be stored, all
     /// of it is shown unchanged.
     pub(crate) async fn show(self, output: &Arc<Mutex<Output>>) -> Result<(), Failure> {
-        let may_lose = self.reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
         let live = Arc::new(Mutex::new(LiveOutput::new(&self)));
-        let arriving = self.arriving(output.clone(), live.clone(), may_lose);
+        let arriving = self.arriving(output.clone(), live.clone());
         let reduction = self.reduction.with_previews_of_at_most(longest(&self));
         let truncated = reduction.truncate(&self.call, arriving).await;
         let mut live = live.lock().await;
         match truncated {
-            Ok(truncated) if may_lose || !self.input.is_broken() => {
+            Ok(truncated) if !self.input.is_to_pass(&truncated, self.reduction.settings()) => {
                 output::note_failures(&truncated.report);
-                live.finish(self.input.whole(), &truncated).await?;
+                live.finish(&self.input, &truncated).await?;
                 match truncated.interrupted {
                     Some(error) => Err(Failure::new(error.to_string())),
                     None => Ok(()),
@@ -103,14 +102,8 @@ impl Stream {
         }
     }
 
-    /// The output as it arrives, of which the beginning is shown at once. Without `may_lose`, it ends once a
-    /// writer was given up.
-    fn arriving(
-        &self,
-        output: Arc<Mutex<Output>>,
-        live: Arc<Mutex<LiveOutput>>,
-        may_lose: bool,
-    ) -> ToolOutput {
+    /// The output as it arrives, of which the beginning is shown at once.
+    fn arriving(&self, output: Arc<Mutex<Output>>, live: Arc<Mutex<LiveOutput>>) -> ToolOutput {
         let chunks = stream::unfold((output, live), async |(output, live)| {
             let read = output.lock().await.read().await;
             if let Ok(chunk) = &read {
@@ -122,7 +115,7 @@ impl Stream {
             }
             Some((read, (output, live)))
         });
-        self.input.holding(may_lose, UNREADABLE, chunks)
+        self.input.holding(UNREADABLE, chunks)
     }
 }
 
@@ -185,13 +178,9 @@ impl LiveOutput {
         self.write(now).await;
     }
 
-    /// Shows what is left of the output: `whole` if that is not longer, or else the text that stands for it, which
+    /// Shows what is left of the output: all of it if that is not longer, or else the text that stands for it, which
     /// ends a line.
-    async fn finish(
-        &mut self,
-        whole: Option<Vec<u8>>,
-        truncated: &Truncated,
-    ) -> Result<(), Failure> {
+    async fn finish(&mut self, output: &Input, truncated: &Truncated) -> Result<(), Failure> {
         let mut text = truncated.text();
         let mut decisions = truncated.report.decisions.iter();
         let is_ours = decisions.any(|one| !matches!(one.outcome, Outcome::Kept(_)));
@@ -199,8 +188,7 @@ impl LiveOutput {
             text.push('\n');
         }
         let longest = self.head.len() + text.len();
-        let whole = whole.filter(|bytes| bytes.len() <= longest);
-        let mut left = whole.unwrap_or(text.into_bytes());
+        let mut left = output.whole(longest).unwrap_or(text.into_bytes());
         if left.starts_with(&self.head) {
             left.drain(..self.head.len());
         } else if !self.head.ends_with(b"\n") {

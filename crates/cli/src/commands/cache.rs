@@ -31,7 +31,9 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
             let prompt = Prompt::of(&body, text.len() as u64, "");
             let recent = known.entry(prompt.beginning()).or_default();
             // The log has no times that all of its writers agree on.
-            let (_, expected) = recent.next([prompt.clone(), prompt], 0);
+            let forms = [prompt.clone(), prompt];
+            let (_, expected) = recent.next(&forms, 0);
+            recent.add(forms);
             requests += 1;
             if let Some(miss) = expected.miss {
                 sums.add(&miss);

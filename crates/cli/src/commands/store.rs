@@ -15,12 +15,8 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
     let store = stores::existing(url)?;
     let listed = runtime.block_on(store.list().try_collect::<Vec<_>>());
     let mut entries = listed.map_err(|error| {
-        Failure::new(chain(&error)).hint(match stores::may_be_store(url) {
-            true => "the store could not be read: fix the cause, and try again".to_owned(),
-            false => format!(
-                "{url} may not be a store, because it has no `.staging` folder: pass the directory that is the `backend` of the agents' settings"
-            ),
-        })
+        Failure::new(chain(&error))
+            .hint("pass the `backend` of the agents' settings, or fix the cause and try again")
     })?;
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     if !entries.is_empty() && !stores::may_be_store(url) {

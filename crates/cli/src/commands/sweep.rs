@@ -80,12 +80,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         output::write(&table(&report))?;
     }
     if tallies(&report).iter().all(|(_, tally)| tally.count == 0) {
-        output::note(&match part(args) {
-            Some(part) => {
-                format!("nothing is stored below {part}: use the names that the agents use")
-            }
-            None => "nothing is stored there: use the stores of the agents' settings".to_owned(),
-        });
+        output::note("nothing is stored there: use the stores, --root and --session of the agents");
     }
     if report.dry_run {
         output::note("nothing was changed: this was a dry run; pass --apply to sweep");
@@ -100,23 +95,12 @@ fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     if stores::may_be_store(url) || stores::is_empty(url) {
         return Ok(());
     }
-    let advice = "pass the directory that is the `backend` of the agents' settings, or --is-a-store if this is it";
-    let hint = stores::inside(url)
-        .map(|store| format!("{} inside it is a store; {advice}", store.display()));
     Err(Failure::usage(
         format!(
             "{url} is not a store: it lacks the `.staging` folder that every store with content has"
         ),
-        hint.unwrap_or_else(|| advice.to_owned()),
+        "pass the directory that is the `backend` of the agents' settings, or --is-a-store if this is it",
     ))
-}
-
-/// Describes the part of the store that is swept, unless it is all of it.
-fn part(args: &args::Sweep) -> Option<String> {
-    let root = (!args.root.is_empty()).then(|| format!("--root {}", args.root));
-    let session = args.session.as_ref().map(|id| format!("--session {id}"));
-    let parts: Vec<_> = root.into_iter().chain(session).collect();
-    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 fn tallies(report: &SweepReport) -> [(&'static str, Tally); 3] {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use offcut::{OnStoreFailure, Part, ToolCall, ToolOutput, Truncated};
+use offcut::{Part, ToolCall, ToolOutput, Truncated};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, OrFail as _, chain};
@@ -12,8 +12,7 @@ use crate::{args, exact, output, settings, stores};
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
     let (runtime, input) = (settings::runtime()?, Input::default());
     let _inside = runtime.enter();
-    let open = |url: &str| stores::open_recoverable(url, &input);
-    let reduction = match settings::reduction(&args.reduction, open) {
+    let reduction = match settings::reduction(&args.reduction, stores::open) {
         Ok(reduction) => reduction,
         Err(failure) => return input::pass_on(&failure, b""),
     };
@@ -32,11 +31,8 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
             Err(failure) => input::pass_on(&failure, &bytes),
         };
     }
-    let may_lose = reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
-    match truncate(input.stream(may_lose)) {
-        // The result had left memory, and the store failed to store it, which ended the stream. It
-        // is passed on unchanged, as the settings ask.
-        Ok(truncated) if !may_lose && input.is_broken() => {
+    match truncate(input.stream()) {
+        Ok(truncated) if input.is_to_pass(&truncated, reduction.settings()) => {
             output::note_failures(&truncated.report);
             runtime.block_on(input.pass_on())?;
             if json {

@@ -139,7 +139,8 @@ pub(crate) struct Uploads {
 
 impl Uploads {
     pub(crate) fn new(settings: &ServeSettings) -> Self {
-        let places = settings.max_connections - settings.max_connections / 4;
+        let most = settings.max_connections.min(Semaphore::MAX_PERMITS);
+        let places = most - most / 4;
         Self {
             places: Arc::new(Semaphore::new(places)),
             room: Arc::new(Semaphore::new(units(settings.max_body_bytes()) * BODIES)),

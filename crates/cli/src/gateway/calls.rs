@@ -101,7 +101,7 @@ async fn answer_compress(
         service.count_bytes(look.sizes());
     }
     let body = look.text.take().unwrap_or_default();
-    let record = service.watch.state().plug(&name, look);
+    let record = service.watch.state().plug(&name, &look);
     service.watch.tell(&record);
     let answer = own::typed(StatusCode::OK, "application/json", body);
     Ok(outcome::marked(answer, outcome))

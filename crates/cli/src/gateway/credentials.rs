@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use sha2::digest::Update;
 
-use crate::gateway::secret::{add_field, spellings};
+use crate::gateway::secret::add_field;
 
 /// Headers that hold credentials, in the order in which tenants are named by them.
 pub(crate) const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
@@ -27,39 +27,8 @@ const ENDS: [&str; 13] = [
     "virtualkey",
 ];
 
-/// Beginnings of keys of providers that only settings name, where a header or field holds a key.
-const OTHERS: [&str; 18] = [
-    "AWS4-",
-    "csk-",
-    "dapi",
-    "fw_",
-    "gho_",
-    "ghp_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "gsk_",
-    "hf_",
-    "nvapi-",
-    "pplx-",
-    "r8_",
-    "sk-or-",
-    "tgp_",
-    "vck_",
-    "xai-",
-];
-
 /// The shortest key that is known by its form alone, wherever it is.
 const SHORTEST: usize = 20;
-
-/// The provider that a credential is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// This one alone.
-    Only(&'static str),
-    /// This one, or a gateway that accepts the keys of its protocol.
-    Like(&'static str),
-}
 
 /// A credential: the name of its header or of its field in the query, and the value.
 #[derive(Debug)]
@@ -76,24 +45,37 @@ impl NamedCredential {
         }
     }
 
-    /// The providers that this credential is for, by its name and by its form. All of them have to agree.
-    pub(crate) fn owners(&self) -> Vec<Owner> {
-        let by_name = match &*self.name {
-            "x-api-key" => Some(Owner::Only("anthropic")),
-            "x-goog-api-key" | "key" => Some(Owner::Only("gemini")),
-            "access_token" => Some(Owner::Like("gemini")),
-            "api-key" | "ocp-apim-subscription-key" => Some(Owner::Like("azure")),
-            _ => None,
-        };
-        let words = words(&self.value, 0).into_iter();
-        // Many gateways give their keys the form of OpenAI's old ones.
-        let words = words.filter(|word| by_name.is_none() || !is_vague(word));
-        let forms = words.filter_map(|word| match begins(&word, &OTHERS) {
-            true => Some(Owner::Like("others")),
-            false => by_form(&word),
-        });
-        by_name.into_iter().chain(forms).collect()
+    /// The provider that this credential is for, by its name, or else by its form; `None` if neither tells.
+    pub(crate) fn owner(&self) -> Option<&'static str> {
+        match &*self.name {
+            "x-api-key" => return Some("anthropic"),
+            "x-goog-api-key" | "key" => return Some("gemini"),
+            _ => {}
+        }
+        // A scheme may come before it.
+        let key = self.value.rsplit(u8::is_ascii_whitespace).next();
+        // OpenRouter's begin as OpenAI's do.
+        key.filter(|key| !key.starts_with(b"sk-or-"))
+            .and_then(by_form)
     }
+}
+
+/// The provider whose keys begin like this one.
+fn by_form(key: &[u8]) -> Option<&'static str> {
+    let begins = |any: &[&str]| any.iter().any(|begin| key.starts_with(begin.as_bytes()));
+    if begins(&["sk-ant-"]) {
+        Some("anthropic")
+    } else if begins(&["AIza", "AQ.", "ya29."]) {
+        Some("gemini")
+    } else {
+        begins(&["sk-"]).then_some("openai")
+    }
+}
+
+/// The keys of a known form in a value, wherever they are.
+fn keys_in(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = value.split(|byte| !byte.is_ascii_alphanumeric() && !b"-_.".contains(byte));
+    words.filter(|word| word.len() >= SHORTEST && by_form(word).is_some())
 }
 
 /// The credentials of a request: of its headers and of its query, by their names, and keys of a known form
@@ -117,8 +99,7 @@ pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<Named
         if is_credential(name) {
             others.push(NamedCredential::new(name, value.as_bytes()));
         } else {
-            let keys = words(value.as_bytes(), SHORTEST).into_iter();
-            let keys = keys.filter(|word| by_form(word).is_some());
+            let keys = keys_in(value.as_bytes());
             others.extend(keys.map(|key| NamedCredential::new(name, key)));
         }
     }
@@ -132,9 +113,7 @@ pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<Named
         let value: Vec<u8> = percent_decode_str(value).collect();
         let is_one = matches!(&*name, "key" | "token")
             || is_credential(&name)
-            || words(&value, SHORTEST)
-                .iter()
-                .any(|word| by_form(word).is_some());
+            || keys_in(&value).next().is_some();
         is_one.then_some(NamedCredential { name, value })
     });
     known.chain(others).chain(fields).collect()
@@ -153,41 +132,6 @@ pub(crate) fn add_credentials(digest: &mut impl Update, credentials: &[NamedCred
 pub(crate) fn is_credential(name: &str) -> bool {
     let letters = name.replace(['-', '_'], "").to_ascii_lowercase();
     ENDS.iter().any(|end| letters.ends_with(end))
-}
-
-/// The words of a value that have at least `shortest` characters, and longer ones of its other spellings.
-fn words(value: &[u8], shortest: usize) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut shortest = shortest;
-    for text in spellings(value) {
-        let text = String::from_utf8_lossy(&text);
-        let is_between = |c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c);
-        let long = text.split(is_between).filter(|word| word.len() >= shortest);
-        words.extend(long.map(str::to_owned));
-        // Short ones are there by chance.
-        shortest = SHORTEST;
-    }
-    words
-}
-
-fn begins(word: &str, any: &[&str]) -> bool {
-    any.iter().any(|begin| word.starts_with(begin))
-}
-
-/// Returns true for a key that might be OpenAI's or anybody's.
-fn is_vague(word: &str) -> bool {
-    let sure = ["sk-admin-", "sk-ant-", "sk-or-", "sk-proj-", "sk-svcacct-"];
-    word.starts_with("sk-") && !begins(word, &sure)
-}
-
-fn by_form(word: &str) -> Option<Owner> {
-    if word.starts_with("sk-ant-") {
-        Some(Owner::Only("anthropic"))
-    } else if begins(word, &["AIza", "AQ.", "ya29."]) {
-        Some(Owner::Only("gemini"))
-    } else {
-        word.starts_with("sk-").then_some(Owner::Like("openai"))
-    }
 }
 
 #[cfg(test)]
@@ -244,32 +188,25 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_for_the_provider_of_its_name_and_its_form() {
-        let owners = |name: &str, value: &str| NamedCredential::new(name, value).owners();
-        let (anthropic, gemini) = (Owner::Only("anthropic"), Owner::Only("gemini"));
-        for value in [
-            "Bearer sk-ant-1",
-            "Token sk-ant-1",
-            "Token token=\"sk-ant-1\"",
-            "sk-ant-1",
-            // `u:` and a key, as `Basic` has it.
-            "Basic dTpzay1hbnQtMDEyMzQ1Njc4OWFiY2RlZg==",
+    fn a_credential_is_for_the_provider_of_its_name_or_its_form() {
+        for (name, value, owner) in [
+            ("authorization", "Bearer sk-ant-1", Some("anthropic")),
+            ("authorization", "Token\tsk-ant-1", Some("anthropic")),
+            ("authorization", "sk-ant-1", Some("anthropic")),
+            ("authorization", "Bearer sk-proj-1", Some("openai")),
+            ("authorization", "Bearer ya29.1", Some("gemini")),
+            ("access_token", "AIza1", Some("gemini")),
+            ("authorization", "Bearer eyJ1.x.y", None),
+            ("authorization", "Bearer gsk_1", None),
+            ("authorization", "Bearer sk-or-v1-1", None),
+            ("authorization", "AWS4-HMAC-SHA256 Credential=a", None),
+            ("api-key", "k", None),
+            ("x-api-key", "sk-1", Some("anthropic")),
+            ("x-goog-api-key", "k", Some("gemini")),
+            ("key", "k", Some("gemini")),
         ] {
-            assert_eq!(owners("authorization", value), [anthropic], "{value}");
+            let one = NamedCredential::new(name, value);
+            assert_eq!(one.owner(), owner, "{name}: {value}");
         }
-        assert_eq!(owners("authorization", "Bearer eyJ1.x.y"), []);
-        let others = [Owner::Like("others")];
-        for value in [
-            "Bearer gsk_1",
-            "Bearer sk-or-v1-1",
-            "AWS4-HMAC-SHA256 Credential=a",
-        ] {
-            assert_eq!(owners("authorization", value), others, "{value}");
-        }
-        assert_eq!(owners("x-api-key", "sk-1"), [anthropic]);
-        let openai = Owner::Like("openai");
-        assert_eq!(owners("x-api-key", "sk-proj-1"), [anthropic, openai]);
-        assert_eq!(owners("x-api-key", "AIza1"), [anthropic, gemini]);
-        assert_eq!(owners("key", "k"), [gemini]);
     }
 }

@@ -29,7 +29,7 @@ use crate::gateway::settings::OnFailure;
 use crate::gateway::tenant::Tenant;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
-use crate::gateway::watch::{AwaitedBill, BodySizes, Look, Prompt, PromptMiss, RequestRecord, Why};
+use crate::gateway::watch::{AwaitedBill, Look, Prompt};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
@@ -53,53 +53,61 @@ pub(crate) struct Client {
     pub(crate) whose: Whose,
 }
 
-/// A request on its way. It is counted by its outcome, once that is known for good or the request has ended.
+/// A request on its way. It is counted once, in the form that was answered, or once its client has left.
 struct CountedOnce<'p> {
     service: &'p Arc<Service>,
     upstream: &'p Upstream,
-    group: Option<Group>,
-    conversation: Option<String>,
-    outcome: Outcome,
-    /// The bytes of the form in which it goes on, and true if that is changed.
-    sizes: BodySizes,
-    is_changed: bool,
-    /// Its sender, once it goes on.
-    whose: Option<Whose>,
-    /// Its figures, once it goes on.
-    record: Option<RequestRecord>,
-    /// The bill of the form in which it goes on.
-    bill: BillSlot,
+    purpose: Purpose,
+    begun: Instant,
+    /// The form in which it goes on.
+    look: Look,
+    /// True from when it goes on until its figures are taken.
+    is_on_its_way: bool,
 }
 
 impl CountedOnce<'_> {
-    /// Takes the figures of the request as it goes on, with which its bill will be compared. If it went on in another
-    /// form before, the provider has refused that.
-    fn called(&mut self, look: Look) {
-        self.outcome = look.outcome;
-        self.goes_as(&look);
-        let (upstream, refused) = (self.upstream.name().to_owned(), self.record.as_ref());
-        let (record, bill) = self.service.watch.state().call(upstream, look, refused);
-        if let Some(bill) = &bill {
-            self.whose = Some(bill.whose.clone());
+    /// Takes the figures of the request. Returns what its bill will be compared with.
+    fn called(&mut self) -> Option<AwaitedBill> {
+        self.is_on_its_way = false;
+        let sizes = self.look.sizes();
+        if self.look.sent.is_some() {
+            self.service.count_bytes(sizes);
         }
-        if let Some(miss) = &record.miss {
-            self.service.count_miss(self.upstream.name(), miss);
-            tracing::info!(
-                kind = miss.why.row()[0],
-                part = miss.part.name(),
-                bytes = miss.bytes,
-                "the provider's cache holds less of a request than of the one before"
-            );
+        if self.purpose != Purpose::Turn {
+            return None;
         }
-        self.record = Some(record);
-        if let Some(bill) = bill {
-            _ = self.bill.set(bill);
+        let watch = &self.service.watch;
+        let upstream = self.upstream.name().to_owned();
+        let begun = self.begun.into_std();
+        let (record, bill) = watch.state().call(upstream, &self.look, begun);
+        watch.tell(&record);
+        for (when, bytes) in sizes {
+            if let Some(bill) = &bill {
+                let labels = bill.whose.labels("when", when);
+                self.service
+                    .metrics
+                    .add(Metric::SenderBytes, &labels, bytes);
+            }
         }
+        bill
     }
 
-    /// Takes the sizes of the request as it goes on.
-    fn goes_as(&mut self, look: &Look) {
-        (self.sizes, self.is_changed) = (look.sizes(), look.sent.is_some());
+    /// Counts the request in the form that got this reply. Says on the reply what was done to the request, and why the
+    /// provider's cache held less of it than of the one before.
+    fn answered(mut self, mut reply: Response<Body>, refusal: Option<Refused>) -> Response<Body> {
+        self.look.is_taken = refusal.is_none() && reply.status().is_success();
+        let bill = self.called();
+        let miss = bill.as_ref().and_then(AwaitedBill::miss).and_then(|miss| {
+            let (kind, part, bytes) = (miss.why.row()[0], miss.part.name(), miss.bytes);
+            let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
+            HeaderValue::from_str(&text).ok()
+        });
+        let name = HeaderName::from_static("x-offcut-cache");
+        reply.headers_mut().extend(miss.map(|miss| (name, miss)));
+        if let Some((slot, bill)) = reply.extensions_mut().remove::<BillSlot>().zip(bill) {
+            _ = slot.set(bill);
+        }
+        outcome::marked(reply, self.look.outcome)
     }
 
     /// Counts and logs what was not replaced. Fails if that is a failure and `on_failure` is `refuse`.
@@ -130,7 +138,7 @@ impl CountedOnce<'_> {
         if !is_refused {
             return Ok(());
         }
-        self.outcome = outcome;
+        self.look.outcome = outcome;
         let message = format!(
             "the request could not be reduced, since {}, and `serve.on_failure` is `refuse`: see the server's log",
             reason.meaning()
@@ -139,22 +147,22 @@ impl CountedOnce<'_> {
         Err(Box::new(outcome::marked(answer, outcome)))
     }
 
-    /// Sends a request whose body has been read: with `changed` in place of its body, or as it came. Who gets a good
-    /// answer may read the conversation back.
+    /// Sends a request whose body has been read: with the text of `look` in place of its body, or as it came. Who gets
+    /// a good answer may read the conversation back.
     async fn send(
         &self,
         request: &ReceivedRequest,
-        changed: Option<&Bytes>,
+        look: &Look,
     ) -> Result<Response<Body>, Refusal> {
         let mut parts = request.parts.clone();
-        if changed.is_some() {
+        if look.text.is_some() {
             // A body that was decoded is not compressed again.
             parts.headers.remove(header::CONTENT_ENCODING);
         }
-        let payload = Payload::Whole(changed.unwrap_or(&request.body).clone());
-        let reply = self.deliver(parts, payload).await?;
+        let payload = Payload::Whole(look.text.as_ref().unwrap_or(&request.body).clone());
+        let reply = self.deliver(parts, payload, look.group).await?;
         if let (Some(credential), Some(conversation)) =
-            (&request.client.credential, &self.conversation)
+            (&request.client.credential, &look.conversation)
             && reply.status().is_success()
         {
             let readers = &self.service.readers;
@@ -163,26 +171,19 @@ impl CountedOnce<'_> {
         Ok(reply)
     }
 
-    async fn deliver(&self, parts: Parts, payload: Payload) -> Result<Response<Body>, Refusal> {
-        let bill = self.bill.clone();
-        let on_usage = self.service.counting(self.upstream, self.group, bill);
+    /// Sends a request. Its reply has the place of its bill with it.
+    async fn deliver(
+        &self,
+        parts: Parts,
+        payload: Payload,
+        group: Option<Group>,
+    ) -> Result<Response<Body>, Refusal> {
+        let bill = BillSlot::default();
+        let on_usage = self.service.counting(self.upstream, group, bill.clone());
         let sender = &self.service.sender;
-        sender.send(parts, payload, self.upstream, on_usage).await
-    }
-
-    /// Says on a reply what was done to the request, and why the provider's cache held less of it than of the one
-    /// before.
-    fn marked(&self, reply: Response<Body>) -> Response<Body> {
-        let mut reply = outcome::marked(reply, self.outcome);
-        let miss = self.record.as_ref().and_then(|record| record.miss);
-        let miss = miss.and_then(|miss| {
-            let (kind, part, bytes) = (miss.why.row()[0], miss.part.name(), miss.bytes);
-            let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
-            HeaderValue::from_str(&text).ok()
-        });
-        let name = HeaderName::from_static("x-offcut-cache");
-        reply.headers_mut().extend(miss.map(|miss| (name, miss)));
-        reply
+        let mut reply = sender.send(parts, payload, self.upstream, on_usage).await?;
+        reply.extensions_mut().insert(bill);
+        Ok(reply)
     }
 }
 
@@ -190,20 +191,11 @@ impl Drop for CountedOnce<'_> {
     fn drop(&mut self) {
         let labels = [
             ("upstream", self.upstream.name()),
-            ("outcome", self.outcome.name()),
+            ("outcome", self.look.outcome.name()),
         ];
-        let metrics = &self.service.metrics;
-        metrics.add(Metric::Requests, &labels, 1);
-        if self.is_changed {
-            self.service.count_bytes(self.sizes);
-        }
-        for (when, bytes) in self.sizes {
-            if let Some(whose) = &self.whose {
-                metrics.add(Metric::SenderBytes, &whose.labels("when", when), bytes);
-            }
-        }
-        if let Some(record) = &self.record {
-            self.service.watch.tell(record);
+        self.service.metrics.add(Metric::Requests, &labels, 1);
+        if self.is_on_its_way {
+            self.called();
         }
     }
 }
@@ -222,6 +214,14 @@ impl Service {
         client: Client,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
+        let counted = |look| CountedOnce {
+            service: self,
+            upstream,
+            purpose: exchange.purpose,
+            begun,
+            look,
+            is_on_its_way: false,
+        };
         let announced = body.size_hint().exact();
         let (read, unread) = match client.tenant {
             Some(_) => {
@@ -237,16 +237,16 @@ impl Service {
         let (body, _room) = match read? {
             Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
-                let mut look = Look::unread(client.whose, 0).passed(unread);
-                let mut counted = self.counted(upstream, &look);
-                counted.note(look.outcome)?;
+                let look = Look::unread(client.whose, 0).passed(unread);
+                let mut counted = counted(look);
+                counted.note(counted.look.outcome)?;
                 let (body, passed) = body::counted(body);
-                let reply = counted.deliver(parts, Payload::Stream(body)).await;
+                let reply = counted.deliver(parts, Payload::Stream(body), None).await;
                 // A body in chunks does not say its length before.
                 let bytes = announced.unwrap_or_else(|| passed.load(Ordering::Relaxed));
-                look.would = Prompt::unread(bytes);
-                counted.called(look);
-                return Ok(counted.marked(reply?));
+                counted.look.would = Prompt::unread(bytes);
+                counted.is_on_its_way = true;
+                return Ok(counted.answered(reply?, None));
             }
         };
         let request = ReceivedRequest {
@@ -256,90 +256,81 @@ impl Service {
             client,
         };
         let look = self.work(&request, Pressure::Thresholds).await?;
-        let mut counted = self.counted(upstream, &look);
-        counted.note(look.outcome)?;
-        counted.goes_as(&look);
-        let is_turn = exchange.purpose == Purpose::Turn;
-        let (whose, sent) = (look.whose.clone(), look.text.clone());
-        let [(_, before), (_, length)] = look.sizes();
-        if is_turn {
-            counted.called(look);
-        }
+        let mut counted = counted(look);
+        counted.note(counted.look.outcome)?;
+        counted.is_on_its_way = true;
         self.metrics.took(begun.elapsed());
-        let sent = sent.as_ref();
-        let (reply, refusal) = match counted.send(&request, sent).await {
+        let (reply, refusal) = match counted.send(&request, &counted.look).await {
             Ok(reply) => examined(reply, self.sender.patience).await,
             Err(own) => (*own, None),
         };
-        let is_taken = refusal.is_none() && reply.status().is_success();
-        if let Some(known) = counted
+        let second = match refusal {
+            Some(Refused::TooLong) => self.shortened(&request, &mut counted).await?,
+            Some(Refused::Otherwise) => self.original(&request, &mut counted).await?,
+            None => None,
+        };
+        Ok(match second {
+            Some(reply) => counted.answered(reply, None),
+            None => counted.answered(reply, refusal),
+        })
+    }
+
+    /// Sends a request whose changes were refused once more, as it came; `None` if it has none, or if that gets no
+    /// answer, since the refusal says more than the silence. If the provider takes it, its conversation is left alone
+    /// from now on.
+    async fn original(
+        &self,
+        request: &ReceivedRequest,
+        counted: &mut CountedOnce<'_>,
+    ) -> Result<Option<Response<Body>>, Refusal> {
+        let changed = &counted.look;
+        let Some(conversation) = changed
             .conversation
-            .as_ref()
-            .filter(|_| is_turn && !is_taken)
-        {
-            self.watch.state().forget(known, length);
-        }
-        // Another form has a bill of its own.
-        counted.bill = BillSlot::default();
-        let conversation = match refusal {
-            Some(Refused::TooLong) => {
-                let shortened = self.shortened(&request, sent, &mut counted).await?;
-                return Ok(shortened.unwrap_or_else(|| counted.marked(reply)));
-            }
-            Some(Refused::Otherwise) if sent.is_some() => counted.conversation.clone(),
-            _ => None,
-        };
-        let Some(conversation) = conversation else {
-            return Ok(counted.marked(reply));
-        };
-        let Ok(original) = counted.send(&request, None).await else {
-            // The refusal says more than the silence now.
-            return Ok(counted.marked(reply));
+            .clone()
+            .filter(|_| changed.text.is_some())
+        else {
+            return Ok(None);
         };
         let mut look = Look {
-            would: Prompt::unread(before),
-            whose,
-            conversation: Some(conversation.clone()),
-            ..Look::default()
+            sent: None,
+            text: None,
+            outcome: Outcome::default(),
+            changes: Vec::new(),
+            ..changed.clone()
+        };
+        let Ok(reply) = counted.send(request, &look).await else {
+            return Ok(None);
         };
         // A refusal of both is not one of the changes.
-        if original.status().is_success() {
+        if reply.status().is_success() {
             look.outcome = Outcome::Passed(PassReason::Refused);
             self.reducer.leave(conversation);
             self.metrics.add(Metric::Untouched, &[], 1);
         }
-        counted.outcome = look.outcome;
-        counted.goes_as(&look);
-        counted.note(look.outcome)?;
-        if is_turn {
-            counted.called(look);
-        }
-        Ok(counted.marked(original))
+        counted.look = look;
+        counted.note(counted.look.outcome)?;
+        Ok(Some(reply))
     }
 
     /// Sends a request that was refused as too long once more, with all results before its newest round cleared;
-    /// `None` if that changes nothing in what was `sent`, or is refused too. If the provider takes it, it is counted
-    /// as recovered.
+    /// `None` if that changes nothing in what was sent, or is refused too. If the provider takes it, it is counted as
+    /// recovered.
     async fn shortened(
         self: &Arc<Self>,
         request: &ReceivedRequest,
-        sent: Option<&Bytes>,
         counted: &mut CountedOnce<'_>,
     ) -> Result<Option<Response<Body>>, Refusal> {
         if !self.settings.retry_too_long || request.exchange.purpose != Purpose::Turn {
             return Ok(None);
         }
         let mut look = self.work(request, Pressure::TooLong).await?;
-        if look.outcome.reason() != counted.outcome.reason() {
+        if look.outcome.reason() != counted.look.outcome.reason() {
             counted.note(look.outcome)?;
         }
-        let Some(text) = look.text.clone().filter(|text| Some(text) != sent) else {
+        if look.text.is_none() || look.text == counted.look.text {
             return Ok(None);
-        };
-        // The first look may have ended before it knew them.
-        counted.conversation.clone_from(&look.conversation);
-        counted.group = look.group;
-        let Ok(reply) = counted.send(request, Some(&text)).await else {
+        }
+        let Ok(reply) = counted.send(request, &look).await else {
             return Ok(None);
         };
         let (reply, None) = examined(reply, self.sender.patience).await else {
@@ -348,19 +339,13 @@ impl Service {
         // Another reply says when to try again.
         if reply.status().is_success() {
             look.outcome = Outcome::Recovered;
-            counted.called(look);
+            look.changes.splice(..0, counted.look.changes.drain(..));
+            counted.look = look;
             tracing::info!(
                 "the provider took a request that it had refused as too long, with all old results cleared"
             );
         }
-        Ok(Some(counted.marked(reply)))
-    }
-
-    fn count_miss(&self, upstream: &str, miss: &PromptMiss) {
-        let labels = [("upstream", upstream), ("reason", miss.why.row()[0])];
-        self.metrics.add(Metric::CacheMisses, &labels, 1);
-        self.metrics
-            .add(Metric::CacheMissedBytes, &labels, miss.bytes);
+        Ok(Some(reply))
     }
 
     /// Counts what a provider bills, for the `group` of a conversation, and what of it was billed before.
@@ -389,13 +374,22 @@ impl Service {
                 }
             }
             let miss = bill.and_then(|bill| service.watch.state().billed(bill, usage));
-            if let Some(miss) = miss {
-                let labels = [("upstream", &*upstream), ("reason", miss.why.row()[0])];
+            let Some(miss) = miss else {
+                return;
+            };
+            let (kind, part, bytes) = (miss.why.row()[0], miss.part.name(), miss.bytes);
+            tracing::info!(
+                upstream,
+                kind,
+                part,
+                bytes,
+                "the provider's cache held less of a request than of the one before"
+            );
+            let labels = [("upstream", &*upstream), ("reason", kind)];
+            metrics.add(Metric::CacheMisses, &labels, 1);
+            metrics.add(Metric::CacheMissedBytes, &labels, bytes);
+            if usage.cached.is_some() {
                 metrics.add(Metric::CacheMissedTokens, &labels, miss.tokens);
-                if miss.why == Why::Provider {
-                    // The others were counted before the request went on.
-                    service.count_miss(&upstream, &miss);
-                }
             }
         })
     }
@@ -484,21 +478,6 @@ impl Service {
         look.sent = Some(look.would.changed(&body, changed.len() as u64));
         look.text = Some(changed.into());
         Ok(look)
-    }
-
-    fn counted<'p>(self: &'p Arc<Self>, upstream: &'p Upstream, look: &Look) -> CountedOnce<'p> {
-        CountedOnce {
-            service: self,
-            upstream,
-            group: look.group,
-            conversation: look.conversation.clone(),
-            outcome: look.outcome,
-            sizes: look.sizes(),
-            is_changed: false,
-            whose: None,
-            record: None,
-            bill: BillSlot::default(),
-        }
     }
 }
 

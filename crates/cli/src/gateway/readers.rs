@@ -1,6 +1,6 @@
 //! The credentials that may read a conversation on a server of one user: those that it was sent with.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 use http::HeaderMap;
@@ -9,10 +9,8 @@ use sha2::{Digest, Sha256};
 use crate::gateway::credentials::{add_credentials, credentials};
 use crate::lock::locked;
 
-/// Number of credentials that are held in memory, and of conversations of one of them. Whoever is forgotten reads again
-/// after the next request.
-const HELD: usize = 4_096;
-const HELD_BY_ONE: usize = 4_096;
+/// Number of conversations that are held in memory. Whoever is forgotten reads again after the next request.
+const HELD: usize = 65_536;
 
 /// A digest of the credentials of a request. It stays in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,10 +25,9 @@ impl Credential {
     }
 }
 
-/// The names of the conversations that were sent since the start, by the credentials that a provider has answered: that
-/// of the newest answer last.
+/// The names of the conversations that a provider has answered since the start, each with the credentials.
 #[derive(Debug, Default)]
-pub(crate) struct Readers(Mutex<HashMap<Credential, VecDeque<String>>>);
+pub(crate) struct Readers(Mutex<HashSet<(Credential, String)>>);
 
 impl Readers {
     /// Notes that a provider has answered the conversation of this `prefix`.
@@ -39,15 +36,10 @@ impl Readers {
             return;
         };
         let mut known = locked(&self.0);
-        if known.len() >= HELD && !known.contains_key(&credential) {
+        if known.len() >= HELD {
             known.clear();
         }
-        let own = known.entry(credential).or_default();
-        own.retain(|known| known != name);
-        own.push_back(name.to_owned());
-        if own.len() > HELD_BY_ONE {
-            own.pop_front();
-        }
+        known.insert((credential, name.to_owned()));
     }
 
     /// The conversation that a call of the reader names and that these credentials may read: the call is to read
@@ -66,8 +58,7 @@ impl Readers {
             return Ok(None);
         }
         let known = locked(&self.0);
-        let own = known.get(credential);
-        let is_own = |name: &&str| own.is_some_and(|own| own.iter().any(|own| own == name));
+        let is_own = |name: &&str| known.contains(&(credential.clone(), (*name).to_owned()));
         names.find(is_own).map(Some).ok_or(())
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use offcut::backend::Memory;
 use offcut::format::{
@@ -25,10 +24,10 @@ use crate::gateway::tenant::Tenant;
 use crate::gateway::watch::{Look, Watch};
 use crate::lock::locked;
 
-/// Number of conversations that are held in memory, and of bytes of their newest requests; of the others, the
-/// records are read again. What is held takes at most twice these bytes.
-const HELD: usize = 4096;
-const HELD_BYTES: usize = 256 << 20;
+/// Number of sessions in a generation, and of bytes of the requests that they were used for. Two generations are held in
+/// memory, each of which takes at most twice these bytes.
+const HELD: usize = 2048;
+const HELD_BYTES: usize = 128 << 20;
 /// Number of conversations of which it is remembered that the provider took only the original.
 const UNTOUCHED: usize = 65_536;
 
@@ -50,32 +49,19 @@ pub(crate) struct ConversationReducer {
     cut_without_reader: bool,
     holdout: f64,
     naming: NamingSecret,
-    /// By the prefix of a conversation's content, and by variant.
-    sessions: Mutex<HashMap<(String, usize), HeldSession>>,
+    sessions: Mutex<HeldSessions>,
     untouched: Mutex<HashSet<String>>,
 }
 
-/// A session in memory.
-struct HeldSession {
-    session: ToolReduction,
-    /// The time of its last use.
-    time: Instant,
-    /// Length of its last request.
+/// The sessions in memory, by the prefix of a conversation's content, and by variant. Of the others, the records are
+/// read again.
+#[derive(Default)]
+struct HeldSessions {
+    newer: HashMap<(String, usize), ToolReduction>,
+    /// Those that were not used since `newer` was begun.
+    older: HashMap<(String, usize), ToolReduction>,
+    /// Bytes of the requests that the newer ones were used for.
     bytes: usize,
-}
-
-/// Makes room for one more of `bytes`: the half that was used last stays.
-fn make_room(sessions: &mut HashMap<(String, usize), HeldSession>, bytes: usize) {
-    let is_full = |sessions: &HashMap<_, HeldSession>| {
-        let held: usize = sessions.values().map(|held| held.bytes).sum();
-        sessions.len() >= HELD || held + bytes > HELD_BYTES
-    };
-    while !sessions.is_empty() && is_full(sessions) {
-        let mut times: Vec<Instant> = sessions.values().map(|held| held.time).collect();
-        times.sort_unstable();
-        let middle = times[times.len() / 2];
-        sessions.retain(|_, held| held.time > middle);
-    }
 }
 
 impl ConversationReducer {
@@ -263,21 +249,16 @@ impl ConversationReducer {
         bytes: usize,
         new: impl FnOnce() -> ToolReduction,
     ) -> ToolReduction {
-        let mut sessions = locked(&self.sessions);
-        let time = Instant::now();
+        let mut held = locked(&self.sessions);
         let key = (conversation.to_owned(), variant);
-        if let Some(held) = sessions.get_mut(&key) {
-            (held.time, held.bytes) = (time, bytes);
-            return held.session.clone();
+        let known = held.newer.remove(&key).or_else(|| held.older.remove(&key));
+        let session = known.unwrap_or_else(new);
+        if held.newer.len() >= HELD || held.bytes + bytes > HELD_BYTES {
+            held.older = std::mem::take(&mut held.newer);
+            held.bytes = 0;
         }
-        make_room(&mut sessions, bytes);
-        let session = new();
-        let held = HeldSession {
-            session: session.clone(),
-            time,
-            bytes,
-        };
-        sessions.insert(key, held);
+        held.bytes += bytes;
+        held.newer.insert(key, session.clone());
         session
     }
 

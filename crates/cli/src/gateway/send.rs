@@ -68,7 +68,6 @@ impl Sender {
         on_usage: OnEnd,
     ) -> Result<Response<Body>, Refusal> {
         let name = upstream.name();
-        let takes_trailers = parts.headers.contains_key(header::TE);
         // Dropped with this future if the client leaves, as it does before a provider that hangs.
         let mut counted = CountedReply {
             metrics: &self.metrics,
@@ -111,11 +110,7 @@ impl Sender {
             return own::refused(StatusCode::BAD_GATEWAY, &message);
         }
         let (mut parts, body) = response.into_parts();
-        let trailers = parts.headers.get_all(header::TRAILER).iter().cloned();
-        let trailers: Vec<_> = trailers.filter(|_| takes_trailers).collect();
         offcut_mcp::http::strip(&mut parts.headers);
-        let trailers = trailers.into_iter().map(|names| (header::TRAILER, names));
-        parts.headers.extend(trailers);
         // The version belongs to the connection, and an agent's own is another one.
         parts.version = Version::HTTP_11;
         let (metrics, name) = (Arc::clone(&self.metrics), name.to_owned());

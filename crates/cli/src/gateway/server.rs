@@ -247,7 +247,7 @@ impl Gateway {
             http,
             service: self.service.clone(),
             is_monitor,
-            places: Arc::new(Semaphore::new(places)),
+            places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
             write_pause: Duration::from_secs(self.settings().body_seconds),
         }
     }

@@ -124,9 +124,6 @@ impl Default for ServeSettings {
     }
 }
 
-/// The most connections that a setting may allow.
-const MOST_CONNECTIONS: usize = 1_000_000;
-
 /// A settings file, of which only this table counts here.
 #[derive(Deserialize)]
 struct File {
@@ -206,13 +203,6 @@ impl ServeSettings {
         if !(0.0..=1.0).contains(&self.holdout) {
             let problem = format!("{} is not a share: write 0.1 for a tenth", self.holdout);
             return Err(GatewayError::settings("holdout", problem));
-        }
-        if self.max_connections > MOST_CONNECTIONS {
-            let problem = format!(
-                "{} is too large: write at most {MOST_CONNECTIONS}",
-                self.max_connections
-            );
-            return Err(GatewayError::settings("max_connections", problem));
         }
         let at_least = [
             ("max_connections", self.max_connections as u64, 1),

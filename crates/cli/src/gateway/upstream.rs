@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use http::uri::{InvalidUri, Scheme};
+use http::uri::InvalidUri;
 use http::{HeaderMap, StatusCode, Uri};
 
-use crate::gateway::credentials::{NamedCredential, Owner, credentials};
+use crate::gateway::credentials::{NamedCredential, credentials};
 use crate::gateway::error::{GatewayError, is_plain};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
@@ -41,28 +41,23 @@ impl Upstream {
                 "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz`, `readyz`, `metrics` or `page`",
             ));
         }
-        // The URL is not shown: it may hold a password.
-        let parts = url.parse().map(Uri::into_parts).unwrap_or_default();
-        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(wrong("this is not a URL: write it as https://host/path"));
-        };
-        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
-            return Err(wrong("only http:// and https:// are known"));
+        let uri: Uri = url.parse().unwrap_or_default();
+        let path = uri.path().trim_end_matches('/');
+        let is_doubled = ["anthropic", "openai"].contains(&name) && path.ends_with("/v1");
+        match (uri.scheme_str(), uri.authority(), uri.query()) {
+            (Some(scheme @ ("http" | "https")), Some(authority), None)
+                if !is_doubled && !authority.as_str().contains('@') =>
+            {
+                Ok(Self {
+                    name: name.to_owned(),
+                    url: format!("{scheme}://{authority}{path}"),
+                })
+            }
+            // The URL is not shown: it may hold a password.
+            _ => Err(wrong(
+                "this is not a URL such as https://host/path, without user, password and query, nor the `/v1` that clients send",
+            )),
         }
-        if authority.as_str().contains('@') {
-            return Err(wrong(
-                "a URL must not hold a user or a password: clients send their keys in headers",
-            ));
-        }
-        let path = parts.path_and_query;
-        if path.as_ref().is_some_and(|path| path.query().is_some()) {
-            return Err(wrong("the URL must not have a query: leave out `?…`"));
-        }
-        let path = path.as_ref().map_or("", |path| path.path());
-        Ok(Self {
-            name: name.to_owned(),
-            url: format!("{scheme}://{authority}{}", path.trim_end_matches('/')),
-        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -111,7 +106,7 @@ impl Upstreams {
     ///
     /// # Errors
     ///
-    /// The path has no prefix, and the request bears a key that is another provider's.
+    /// The path has no prefix, and the request bears a key that is another provider's, or nobody knows whose.
     pub(crate) fn route<'a>(
         &self,
         path: &'a str,
@@ -124,82 +119,54 @@ impl Upstreams {
             return Ok(Some((upstream, if rest.is_empty() { "/" } else { rest })));
         }
         let (path_alone, query) = path.split_once('?').unwrap_or((path, ""));
-        let default = self.default.as_deref();
-        // Keys go to no provider by the misspelled name of another one.
-        let is_api = API.contains(&first) || {
-            let version = first.strip_prefix('v');
-            version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        let named = default
-            .or_else(|| by_headers(headers).filter(|_| is_api))
-            .or_else(|| own_path(path_alone));
-        let Some(upstream) = named.and_then(|name| self.named.get(name)) else {
-            return Ok(None);
-        };
-        let is_known = PUBLIC.iter().any(|(name, _)| *name == upstream.name);
-        let may_have = |owner: Owner| match owner {
-            Owner::Only(name) => name == upstream.name,
-            // Own gateways take such keys too.
-            Owner::Like(name) => name == upstream.name || !is_known,
-        };
         let credentials = credentials(headers, Some(query));
-        let mut owners = credentials.iter().flat_map(NamedCredential::owners);
-        if owners.all(may_have) {
+        let mut owners = credentials.iter().map(NamedCredential::owner);
+        let named = if let Some(default) = self.default.as_deref() {
+            let is_known = PUBLIC.iter().any(|(name, _)| *name == default);
+            // Own gateways take OpenAI's keys too.
+            let takes = |owner: &str| owner == default || owner == "openai" && !is_known;
+            owners
+                .all(|owner| owner.is_none_or(takes))
+                .then_some(default)
+        } else if credentials.is_empty() {
+            let Some(name) = by_path(path_alone) else {
+                return Ok(None);
+            };
+            Some(name)
+        } else {
+            let version = first.strip_prefix('v').unwrap_or_default();
+            let is_version = version.starts_with(|c: char| c.is_ascii_digit());
+            // Keys go to no provider by the misspelled name of another one.
+            if !is_version && !API.contains(&first) {
+                return Ok(None);
+            }
+            let owner = owners.next().flatten();
+            owner.filter(|_| owners.all(|other| other == owner))
+        };
+        if let Some(upstream) = named.and_then(|name| self.named.get(name)) {
             return Ok(Some((upstream, path)));
         }
         own::refused(
             StatusCode::BAD_REQUEST,
-            "the request's key is for another provider than its path or `serve.default_upstream` says: put the name of the one that is meant before the path, such as /anthropic",
+            "the request's key is for another provider than `serve.default_upstream` says, or nothing tells whose it is: put the name of the one that is meant before the path, such as /anthropic",
         )
     }
 }
 
-/// Methods of Gemini's API, which stand after a colon.
-const GEMINI_METHODS: [&str; 8] = [
-    "asyncBatchEmbedContent",
-    "batchEmbedContents",
-    "batchGenerateContent",
-    "countTokens",
-    "embedContent",
-    "generateContent",
-    "predictLongRunning",
-    "streamGenerateContent",
-];
-
-/// The provider of a path without a prefix: the only one that has it, or OpenAI, whose form others have too.
-fn own_path(path: &str) -> Option<&'static str> {
+/// The provider of a path without a prefix, where no key tells it: the only one that has it, or OpenAI, whose form
+/// others have too.
+fn by_path(path: &str) -> Option<&'static str> {
     let is_below = |prefix: &str| {
         path.strip_prefix(prefix)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let is_call = || {
-        // Names of models have colons too.
-        let method = path.rsplit_once(':').map(|(_, method)| method);
-        method.is_some_and(|method| GEMINI_METHODS.contains(&method))
-            && (is_below("/v1/models") || is_below("/v1/tunedModels"))
-    };
     if is_below("/v1/messages") {
         Some("anthropic")
-    } else if is_below("/v1beta") || is_below("/v1alpha") || is_call() {
+    } else if is_below("/v1beta") || is_below("/v1alpha") {
         Some("gemini")
     } else {
         path.starts_with("/v1/").then_some("openai")
     }
-}
-
-/// The provider whose own headers or keys a request has.
-fn by_headers(headers: &HeaderMap) -> Option<&'static str> {
-    let credentials = credentials(headers, None);
-    let mut owners = credentials.iter().flat_map(NamedCredential::owners);
-    let owner = owners.find_map(|owner| match owner {
-        Owner::Only(name) => Some(name),
-        Owner::Like(_) => None,
-    });
-    owner.or_else(|| {
-        headers
-            .contains_key("anthropic-version")
-            .then_some("anthropic")
-    })
 }
 
 #[cfg(test)]
@@ -225,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_found_by_its_prefix_its_paths_or_its_headers() {
+    fn a_provider_is_found_by_its_prefix_its_key_or_its_paths() {
         let found = [
             ("/lab/v1/x?y=%20", None, "http://lab:4000/base/v1/x?y=%20"),
             ("/lab", None, "http://lab:4000/base/"),
@@ -246,7 +213,7 @@ mod tests {
             ),
             (
                 "/v1/models",
-                Some("anthropic-version"),
+                Some("x-api-key"),
                 "https://api.anthropic.com/v1/models",
             ),
             ("/v1/models", None, "https://api.openai.com/v1/models"),
@@ -262,7 +229,7 @@ mod tests {
         assert_eq!(routed("/", None), None);
         assert_eq!(routed("/other", None), None);
         assert_eq!(routed("/labb/v1/messages", Some("x-api-key")), None);
-        assert_eq!(routed("/vlab/v1/x", Some("anthropic-version")), None);
+        assert_eq!(routed("/vlab/v1/x", Some("x-api-key")), None);
     }
 
     /// The name of the upstream, `-` if nothing tells which, or `!` if a key is another's.
@@ -309,7 +276,6 @@ mod tests {
             (None, "//127.0.0.1:1/x", openai, "-"),
             (None, "/x:generateContent", openai, "-"),
             (None, "/v1/files/m:generateContent", openai, "openai"),
-            (None, "/v1/models/m:generateContent", none, "gemini"),
             (None, "/v1/models/m:embedContent", google, "gemini"),
             (
                 None,
@@ -317,32 +283,33 @@ mod tests {
                 google,
                 "gemini",
             ),
-            (None, "/v1/models/m:generateContent", openai, "!"),
-            (None, "/v1beta/models/m:generateContent", openai, "!"),
+            (None, "/v1/models/m:generateContent", openai, "openai"),
+            (None, "/v1beta/models/m:generateContent", openai, "openai"),
             (
                 None,
                 "/v1beta/models/m:generateContent?key=k",
                 none,
                 "gemini",
             ),
-            (None, "/v1/chat/completions?key=k", none, "!"),
-            (None, "/v1/chat/completions?%6bey=k", none, "!"),
+            (None, "/v1/chat/completions?key=k", none, "gemini"),
+            (None, "/v1/chat/completions?%6bey=k", none, "gemini"),
+            (None, "/v1/chat/completions?key=k", openai, "!"),
             (None, "/v1/chat/completions?access_token=k", none, "!"),
             (
                 None,
                 "/v1/chat/completions?q=AIza0123456789abcdef",
                 none,
-                "!",
+                "gemini",
             ),
             (lab, "/v1/chat/completions?access_token=k", none, "lab"),
             (None, "/v1/chat/completions?q=AIza", none, "openai"),
-            (None, "/v1/messages", token, "!"),
-            (None, "/v1/messages", elsewhere, "!"),
-            (None, "/v1/chat/completions", elsewhere, "openai"),
+            (None, "/v1/messages", token, "openai"),
+            (None, "/v1/messages", elsewhere, "openai"),
+            (None, "/v1/messages?key=k", elsewhere, "!"),
             (None, "/v1/models?x=a:generateContent", openai, "openai"),
-            (None, "/v1/messages", tab, "!"),
-            (None, "/v1/messages", openai, "!"),
-            (None, "/v1/messages", other, "anthropic"),
+            (None, "/v1/messages", tab, "openai"),
+            (None, "/v1/messages", openai, "openai"),
+            (None, "/v1/messages", other, "!"),
             (None, "/v1/messages", oauth, "anthropic"),
             (None, "/v1/models", oauth, "anthropic"),
             (None, "/v1/models", google, "gemini"),
@@ -361,6 +328,7 @@ mod tests {
             (lab, "/v1/chat/completions", google, "!"),
             (Some("anthropic"), "/v1/chat/completions", openai, "!"),
             (Some("anthropic"), "/v1/models", anthropic, "anthropic"),
+            (Some("openai"), "/v1/responses", other, "openai"),
         ] {
             assert_eq!(
                 name(default, path, credential),
@@ -379,6 +347,7 @@ mod tests {
             ("a", "http://user:secret@a"),
             ("a", "secret"),
             ("a", "https://a/?key=secret"),
+            ("openai", "https://secret/v1/"),
         ] {
             let error = Upstream::parse(name, url).unwrap_err().to_string();
             assert!(

@@ -12,7 +12,7 @@ mod totals;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 pub(crate) use look::{BodySizes, Look};
-pub(crate) use miss::{MissSums, PromptMiss, RecentPrompts, Why};
+pub(crate) use miss::{MissSums, RecentPrompts};
 pub(crate) use prompt::Prompt;
 
 use crate::lock::locked;

@@ -23,7 +23,7 @@ fn long(word: &str) -> String {
 fn request(format: WireFormat, task: &str, result: &str, tools: &Value) -> (String, String) {
     let (path, body) = match format {
         WireFormat::OpenAiChat => (
-            "/v1/chat/completions",
+            "/openai/v1/chat/completions",
             json!({"model": "m", "messages": [
                 {"role": "user", "content": task},
                 {"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "run", "arguments": "{}"}}]},
@@ -31,7 +31,7 @@ fn request(format: WireFormat, task: &str, result: &str, tools: &Value) -> (Stri
             ], "tools": tools}),
         ),
         WireFormat::Responses => (
-            "/v1/responses",
+            "/openai/v1/responses",
             json!({"model": "m", "input": [
                 {"role": "user", "content": task},
                 {"type": "function_call", "call_id": "call_1", "name": "run", "arguments": "{}"},
@@ -39,7 +39,7 @@ fn request(format: WireFormat, task: &str, result: &str, tools: &Value) -> (Stri
             ], "tools": tools}),
         ),
         WireFormat::Anthropic => (
-            "/v1/messages",
+            "/anthropic/v1/messages",
             json!({"model": "m", "max_tokens": 9, "messages": [
                 {"role": "user", "content": task},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "run", "input": {}}]},
@@ -47,7 +47,7 @@ fn request(format: WireFormat, task: &str, result: &str, tools: &Value) -> (Stri
             ], "tools": tools}),
         ),
         _ => (
-            "/v1beta/models/m:generateContent",
+            "/gemini/v1beta/models/m:generateContent",
             json!({"contents": [
                 {"role": "user", "parts": [{"text": task}]},
                 {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "run", "args": {}}}]},

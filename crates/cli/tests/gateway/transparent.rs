@@ -450,41 +450,6 @@ async fn a_length_beside_chunks_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn trailers_pass_to_clients_that_ask_for_them() {
-    // The second is read before it passes.
-    for status in ["200 OK", "400 Bad Request"] {
-        let head =
-            format!("HTTP/1.1 {status}\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n");
-        let chunks = "5\r\nhello\r\n0\r\nX-Sum: 7\r\n\r\n";
-        let provider = Provider::start(move |_| vec![send(&*head), send(chunks)]).await;
-        let server = Server::start(&provider.url, |_| ()).await;
-        for (asked, passes) in [
-            ("TE: trailers\r\nConnection: TE, close\r\n", true),
-            ("TE: trailers\r\nConnection: close\r\n", false),
-            ("Connection: close\r\n", false),
-        ] {
-            let request = format!(
-                "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n{asked}Content-Length: 2\r\n\r\n{{}}"
-            );
-            let mut answer = String::new();
-            let mut stream = server.open(request.as_bytes()).await;
-            stream.read_to_string(&mut answer).await.unwrap();
-            let answer = answer.to_ascii_lowercase();
-            assert_eq!(
-                answer.contains("\r\ntrailer: x-sum\r\n"),
-                passes,
-                "{answer}"
-            );
-            let end = if passes { "x-sum: 7\r\n" } else { "" };
-            let end = format!("5\r\nhello\r\n0\r\n{end}\r\n");
-            assert!(answer.ends_with(&end), "{answer}");
-            let te = passes.then_some("trailers");
-            assert_eq!(provider.last().header("te"), te);
-        }
-    }
-}
-
-#[tokio::test]
 async fn more_connections_than_allowed_wait_for_their_turn() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| settings.max_connections = 1).await;

@@ -179,21 +179,14 @@ fn a_session_is_swept_by_its_id() {
 fn a_prefix_with_no_content_is_reported() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
-    let note = "note: nothing is stored below ";
-    for (part, said) in [
-        (&["--root", "s3"][..], "--root s3: "),
-        (&["--session", "s3"], "--session s3: "),
-        (
-            &["--root", "s1", "--session", "s1"],
-            "--root s1 --session s1: ",
-        ),
+    let note = "note: nothing is stored there: ";
+    for part in [
+        &["--root", "s3"][..],
+        &["--session", "s3"],
+        &["--root", "s1", "--session", "s1"],
     ] {
         let ran = run(&[&["sweep", &store, "--live", &live], part].concat(), "");
-        assert!(
-            ran.code == 0 && ran.err.contains(&format!("{note}{said}")),
-            "{}",
-            ran.err
-        );
+        assert!(ran.code == 0 && ran.err.contains(note), "{}", ran.err);
     }
     for part in [&["--root", "s1"][..], &["--session", "s1"], &[]] {
         let ran = run(&[&["sweep", &store, "--live", &live], part].concat(), "");
@@ -251,11 +244,6 @@ fn w6_foreign_directories_are_refused_unread() {
             );
         }
     }
-    let error = fail(&["sweep", &home.path(""), "--live", &live], "", 2);
-    assert!(
-        error.contains(&format!("{} inside it is a store", home.path("store"))),
-        "{error}"
-    );
     // A store without content.
     fs::create_dir(home.path("new")).unwrap();
     let ran = run(&["sweep", &home.path("new"), "--live", &live], "");

@@ -5,9 +5,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
-use offcut::format::{
-    Conversation, JsonText, Message, Messages, Plain, RequestBody, Spelled, WireFormat,
-};
+use offcut::format::{Conversation, JsonText, Messages, RequestBody, Spelled, WireFormat};
 use offcut::report::ErrorSource;
 use offcut::{Part, ToolCall, ToolOutput, Truncated};
 use serde_json::json;
@@ -18,6 +16,7 @@ use super::store::location;
 use super::tenant::PlugTenant;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::watch::{Look, Prompt};
+use crate::units::BYTES_PER_TOKEN;
 
 /// Number of results that are stored at once.
 const AT_ONCE: usize = 8;
@@ -65,11 +64,16 @@ pub(super) async fn compress(
     let mut messages = Messages::new(&format, body.messages_mut());
     for short in shortened.into_iter().filter_map(Result::ok).flatten() {
         let (found, hash, truncated) = (short.found, short.hash, short.truncated);
-        saved += tenant.saved(&hash, || {
+        if tenant.is_first(&hash) {
             look.add(&truncated.report);
-            let before = tokens(tenant, found.texts.concat());
-            before.saturating_sub(tokens(tenant, truncated.text()))
-        });
+        }
+        let bytes = truncated
+            .report
+            .decisions
+            .iter()
+            .map(|decision| decision.bytes);
+        let bytes = bytes.map(|bytes| bytes.before.saturating_sub(bytes.after));
+        saved += bytes.sum::<u64>() / BYTES_PER_TOKEN as u64;
         messages.replace_result(found.message, found.slot, truncated.parts);
         if !hashes.contains(&hash) {
             hashes.push(hash);
@@ -116,14 +120,6 @@ async fn shorten(tenant: &PlugTenant, found: Found, now: SystemTime) -> Result<O
         hash,
         truncated,
     }))
-}
-
-fn tokens(tenant: &PlugTenant, text: String) -> u64 {
-    let mut messages = [Message::user(text)];
-    let messages = Messages::new(Plain, &mut messages);
-    // A session of its own, whose counts go with it.
-    let counter = tenant.session.session("count");
-    counter.count_tokens(&messages, &[])
 }
 
 /// The reply: the messages in their own spelling, and what LiteLLM looks for beside them.

@@ -1,6 +1,6 @@
 //! The tenants of the plug: one for each credential of the settings.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
@@ -19,7 +19,7 @@ use crate::units::hex;
 /// The tool that gateways give the model.
 pub(super) const READER: &str = "headroom_retrieve";
 
-/// Number of results whose savings are held in memory.
+/// Number of results that are held in memory as seen.
 const HELD: usize = 16_384;
 
 /// A tenant of the plug.
@@ -28,8 +28,8 @@ pub(crate) struct PlugTenant {
     pub(crate) credential: Secret,
     /// Has a session for each day, which stores and reads this tenant's results, and no other's.
     pub(super) session: ToolReduction,
-    /// Tokens that were saved by a result, by its hash.
-    saved: Mutex<HashMap<String, u64>>,
+    /// The hashes of the results that were shortened before.
+    seen: Mutex<HashSet<String>>,
 }
 
 /// Checks the names and the credentials of tenants.
@@ -83,7 +83,7 @@ impl PlugTenant {
             name: name.to_owned(),
             credential: credential.clone(),
             session,
-            saved: Mutex::default(),
+            seen: Mutex::default(),
         })
     }
 
@@ -121,17 +121,12 @@ impl PlugTenant {
         }
     }
 
-    /// The tokens saved by a result, counted by `count` when it is seen for the first time.
-    pub(super) fn saved(&self, hash: &str, count: impl FnOnce() -> u64) -> u64 {
-        if let Some(saved) = locked(&self.saved).get(hash) {
-            return *saved;
+    /// Returns true if a result is shortened for the first time.
+    pub(super) fn is_first(&self, hash: &str) -> bool {
+        let mut seen = locked(&self.seen);
+        if seen.len() >= HELD {
+            seen.clear();
         }
-        let saved = count();
-        let mut known = locked(&self.saved);
-        if known.len() >= HELD {
-            known.clear();
-        }
-        known.insert(hash.to_owned(), saved);
-        saved
+        seen.insert(hash.to_owned())
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Look {
     /// The body to send in place of the one that came, or the answer of the plug.
     pub(crate) text: Option<Bytes>,
     pub(crate) outcome: Outcome,
+    /// True if the provider has taken the request in this form, so that its cache holds it.
+    pub(crate) is_taken: bool,
     /// Number of calls in the conversation that read stored content.
     pub(crate) reads: u64,
     /// True if the model has only read stored content in its last message: without this server, nobody would have sent

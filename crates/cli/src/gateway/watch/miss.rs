@@ -24,7 +24,7 @@ pub(crate) struct RecentPrompts(VecDeque<[Prompt; 2]>);
 impl RecentPrompts {
     /// The sizes of the next request, which comes `seconds` after the last one, and what its provider's cache should
     /// hold of it.
-    pub(crate) fn next(&mut self, now: [Prompt; 2], seconds: u64) -> ([Size; 2], ExpectedCache) {
+    pub(crate) fn next(&self, now: &[Prompt; 2], seconds: u64) -> ([Size; 2], ExpectedCache) {
         let none = <[Prompt; 2]>::default();
         let before = self.nearest(&now[1], |[_, sent]| sent).unwrap_or(&none);
         let sizes = [now[0].after(&before[0]), now[1].after(&before[1])];
@@ -33,11 +33,15 @@ impl RecentPrompts {
             kept: now[1].kept_of(&before[1]),
             bytes: now[1].bytes(),
         };
+        (sizes, expected)
+    }
+
+    /// Adds a request that the provider has taken.
+    pub(crate) fn add(&mut self, now: [Prompt; 2]) {
         if self.0.len() >= RECENT {
             self.0.pop_front();
         }
         self.0.push_back(now);
-        (sizes, expected)
     }
 
     /// The request of which a prompt begins with the most bytes, the newest of several.
@@ -48,12 +52,6 @@ impl RecentPrompts {
     ) -> Option<&[Prompt; 2]> {
         let all = self.0.iter();
         all.max_by_key(|one| now.differs_from(form(one)).1)
-    }
-
-    /// Forgets a request, which went on as `sent`: the provider has not taken it.
-    pub(crate) fn forget(&mut self, sent: u64) {
-        let last = self.0.iter().rposition(|[_, one]| one.bytes() == sent);
-        last.map(|at| self.0.remove(at));
     }
 
     /// Returns true if the provider's cache holds little of a request that comes `seconds` after the last one: its
@@ -84,15 +82,14 @@ pub(crate) struct ExpectedCache {
 }
 
 impl ExpectedCache {
-    /// The miss, with the tokens that it cost by the provider's count. If the request had none, there is one if the
-    /// provider held less than half of what it was asked to keep.
+    /// The miss, with the tokens that it cost by the provider's count, if it says what its cache held. If the request
+    /// had none, there is one if the provider held less than half of what it was asked to keep.
     pub(crate) fn billed(&self, usage: ProviderUsage) -> Option<PromptMiss> {
-        let cached = usage.cached?;
         let new = usage.fresh + usage.written;
+        let Some(cached) = usage.cached.filter(|cached| new + cached > 0) else {
+            return self.miss;
+        };
         let all = new + cached;
-        if all == 0 {
-            return None;
-        }
         if let Some(miss) = self.miss {
             let tokens = share(new, miss.bytes, miss.new).min(new);
             return Some(PromptMiss { tokens, ..miss });
@@ -123,7 +120,7 @@ pub(crate) struct PromptMiss {
     pub(crate) bytes: u64,
     /// Number of all bytes that are billed as new, these among them.
     new: u64,
-    /// Their tokens: by the provider's count, or an estimate until that is known.
+    /// Their tokens: by the provider's count, or an estimate where that is not known.
     pub(crate) tokens: u64,
 }
 
@@ -137,14 +134,6 @@ impl MissSums {
         *count += 1;
         *bytes += miss.bytes;
         *tokens += miss.tokens;
-    }
-
-    /// Takes a miss back.
-    pub(crate) fn remove(&mut self, miss: &PromptMiss) {
-        let [count, bytes, tokens] = &mut self.0[miss.why as usize];
-        *count -= 1;
-        *bytes -= miss.bytes;
-        *tokens -= miss.tokens;
     }
 
     pub(crate) fn rows(&self) -> Value {
@@ -618,7 +607,9 @@ mod tests {
     fn a_request_on_the_side_leaves_the_cache_as_it_is() {
         let mut recent = RecentPrompts::default();
         let mut next = |body: &Value| {
-            let (_, expected) = recent.next([prompt(body), prompt(body)], 1);
+            let forms = [prompt(body), prompt(body)];
+            let (_, expected) = recent.next(&forms, 1);
+            recent.add(forms);
             expected.miss.map(|miss| miss.why)
         };
         let mut aside = anthropic(5);
@@ -635,7 +626,7 @@ mod tests {
             !recent.is_cold(&prompt(&anthropic(9)), 900),
             "nothing is known"
         );
-        recent.next([prompt(&anthropic(8)), prompt(&anthropic(8))], 0);
+        recent.add([prompt(&anthropic(8)), prompt(&anthropic(8))]);
         let cold = |body: &Value, seconds| recent.is_cold(&prompt(body), seconds);
         assert!(!cold(&anthropic(9), 300) && cold(&anthropic(9), 301));
         let mut edited = anthropic(9);
@@ -647,13 +638,12 @@ mod tests {
         aside["tools"] = json!([]);
         assert!(!cold(&aside, 1), "it may be a request on the side");
         let mut others = RecentPrompts::default();
-        for body in [&anthropic(8), &aside] {
-            others.next([prompt(body), prompt(body)], 0);
-        }
-        aside["messages"][2]["content"] = json!("early");
-        assert!(!others.is_cold(&prompt(&aside), 1), "and so is the next");
-        others.forget(prompt(&anthropic(8)).bytes());
-        assert!(others.is_cold(&prompt(&aside), 1));
+        others.add([prompt(&aside), prompt(&aside)]);
+        let mut early = aside.clone();
+        early["messages"][2]["content"] = json!("early");
+        assert!(others.is_cold(&prompt(&early), 1));
+        others.add([prompt(&anthropic(8)), prompt(&anthropic(8))]);
+        assert!(!others.is_cold(&prompt(&early), 1), "and so is the next");
         assert!(!cold(&anthropic(2), 1), "it goes back, and all is held");
     }
 

@@ -1,6 +1,5 @@
 //! The figures of one request.
 
-use super::miss::PromptMiss;
 use super::size::Size;
 use crate::gateway::outcome::PassReason;
 
@@ -32,6 +31,4 @@ pub struct RequestRecord {
     pub(super) reads: u64,
     /// The reason for what was not replaced.
     pub(super) reason: Option<PassReason>,
-    /// The reason for which the provider's cache held less of it than of the request before.
-    pub(crate) miss: Option<PromptMiss>,
 }

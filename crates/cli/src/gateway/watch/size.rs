@@ -13,13 +13,6 @@ pub struct Size {
     pub fresh: u64,
 }
 
-impl std::ops::SubAssign for Size {
-    fn sub_assign(&mut self, less: Self) {
-        self.cached = self.cached.saturating_sub(less.cached);
-        self.fresh = self.fresh.saturating_sub(less.fresh);
-    }
-}
-
 impl Size {
     pub(crate) fn new(cached: u64, fresh: u64) -> Self {
         Self { cached, fresh }

@@ -32,6 +32,13 @@ pub(crate) struct AwaitedBill {
     expected: Option<(String, u64, ExpectedCache)>,
 }
 
+impl AwaitedBill {
+    /// The miss that is expected.
+    pub(crate) fn miss(&self) -> Option<PromptMiss> {
+        self.expected.as_ref()?.2.miss
+    }
+}
+
 /// The requests of a sender.
 #[derive(Debug, Default)]
 struct SenderSums {
@@ -102,13 +109,6 @@ fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
 }
 
 impl State {
-    /// Forgets a request of a conversation, of `sent` bytes: the provider has not taken it.
-    pub(crate) fn forget(&mut self, conversation: &str, sent: u64) {
-        if let Some(one) = self.conversations.get_mut(conversation) {
-            one.recent.forget(sent);
-        }
-    }
-
     /// Seconds since the start.
     fn seconds(&self) -> u64 {
         self.begun.elapsed().as_secs()
@@ -123,34 +123,29 @@ impl State {
     }
 
     /// Adds a call of the plug for a tenant.
-    pub(crate) fn plug(&mut self, tenant: &str, look: Look) -> RequestRecord {
-        self.call(plug(tenant), look, None).0
+    pub(crate) fn plug(&mut self, tenant: &str, look: &Look) -> RequestRecord {
+        self.call(plug(tenant), look, Instant::now()).0
     }
 
-    /// Adds a request. If the provider had `refused` it in another form, only this form counts. Returns its figures,
-    /// and what to compare its bill with.
+    /// Adds a request, which came at `begun`. Returns its figures, and what to compare its bill with.
     pub(crate) fn call(
         &mut self,
         upstream: String,
-        look: Look,
-        refused: Option<&RequestRecord>,
+        look: &Look,
+        begun: Instant,
     ) -> (RequestRecord, Option<AwaitedBill>) {
         self.changed += 1;
-        let at = self.seconds();
-        let (is_changed, is_plug) = (look.sent.is_some(), look.whose.is_none());
-        let mut counts = look.counts();
-        if let Some(refused) = refused.filter(|_| is_changed) {
-            // They are replaced in this form too, if not for the first time.
-            counts = [0, 1].map(|kind| counts[kind] + refused.counts[kind]);
-        }
-        let sent = look.sent.unwrap_or_else(|| look.would.clone());
-        let [before, after] = [&look.would, &sent].map(|body| match is_plug {
+        let at = begun.saturating_duration_since(self.begun).as_secs();
+        let counts = look.counts();
+        let is_plug = look.whose.is_none();
+        let forms = [&look.would, look.sent.as_ref().unwrap_or(&look.would)];
+        let [before, after] = forms.map(|body| match is_plug {
             true => Size::new(body.bytes(), 0),
             false => Size::new(0, body.bytes()),
         });
         let mut record = RequestRecord {
             upstream,
-            conversation: look.conversation,
+            conversation: look.conversation.clone(),
             model: String::new(),
             client: String::new(),
             outcome: match look.outcome {
@@ -158,12 +153,11 @@ impl State {
                 other => other.name(),
             },
             replaced: counts.iter().sum(),
-            before: refused.map_or(before, |refused| refused.before),
+            before,
             after,
             counts,
             reads: 0,
             reason: look.outcome.reason(),
-            miss: None,
         };
         let name = match is_plug {
             true => Some(record.upstream.clone()),
@@ -172,54 +166,39 @@ impl State {
         let mut expected = None;
         if let Some(name) = name {
             let one = self.conversation(&name, &record.upstream, look.reads);
+            let call = one.totals.calls + 1;
             if !is_plug {
+                let forms = forms.map(Prompt::clone);
                 let seconds = at.saturating_sub(one.last);
-                let ([before, after], mut cache) = one.recent.next([look.would, sent], seconds);
-                record.after = after;
-                if refused.is_none() {
-                    record.before = before;
-                    record.reads = one.new_reads(look.reads);
-                } else if !is_changed {
-                    cache.miss = None;
+                let (sizes, cache) = one.recent.next(&forms, seconds);
+                [record.before, record.after] = sizes;
+                record.reads = one.new_reads(look.reads);
+                if look.is_taken {
+                    one.recent.add(forms);
+                    expected = Some((name, call, cache));
                 }
-                record.miss = cache.miss;
-                let call = one.totals.calls + u64::from(refused.is_none());
-                if let Some(miss) = record.miss {
-                    push(&mut one.misses, CHANGES, (call, miss));
-                }
-                expected = Some((name, call, cache));
             }
-            if look.is_reading && refused.is_none() {
+            if look.is_reading {
                 record.before = Size::default();
             }
             one.whose = look.whose.clone().or(one.whose.take());
-            one.totals.add(&record, refused);
+            one.totals.add(&record);
             one.last = at;
-            let call = one.totals.calls;
-            if refused.is_some() && !is_changed {
-                one.changes.retain(|change| change.call != call);
-            }
-            for mut change in look.changes {
+            for mut change in look.changes.iter().cloned() {
                 (change.call, change.at) = (call, at);
                 push(&mut one.changes, CHANGES, change);
             }
             let sizes = [record.before.bytes(), record.after.bytes()];
-            match one.sizes.back_mut().filter(|_| refused.is_some()) {
-                Some(before) => *before = sizes,
-                None => push(&mut one.sizes, CALLS, sizes),
-            }
+            push(&mut one.sizes, CALLS, sizes);
         }
-        self.totals.add(&record, refused);
-        if let Some(miss) = &record.miss {
-            self.misses.add(miss);
-        }
+        self.totals.add(&record);
         if let Some(reason) = record.reason {
             *self.passed.entry(reason).or_default() += 1;
         }
-        let bill = look.whose.map(|whose| {
+        let bill = look.whose.clone().map(|whose| {
             let whose = self.sender(whose);
             let sums = self.senders.entry(whose.clone()).or_default();
-            sums.totals.add(&record, refused);
+            sums.totals.add(&record);
             record.model.clone_from(&whose.model);
             record.client.clone_from(&whose.client);
             AwaitedBill { whose, expected }
@@ -238,18 +217,11 @@ impl State {
         self.changed += 1;
         let (conversation, number, expected) = bill.expected.as_ref()?;
         let miss = expected.billed(usage)?;
-        if let Some(before) = &expected.miss {
-            self.misses.remove(before);
-        }
         self.misses.add(&miss);
         let changed = self.changed;
         if let Some(one) = self.conversations.get_mut(conversation) {
             one.changed = changed;
-            let mut rows = one.misses.iter_mut();
-            match rows.find(|(call, _)| call == number) {
-                Some((_, row)) => *row = miss,
-                None => push(&mut one.misses, CHANGES, (*number, miss)),
-            }
+            push(&mut one.misses, CHANGES, (*number, miss));
         }
         Some(miss)
     }
@@ -372,7 +344,7 @@ mod tests {
 
     fn call(state: &mut State, look: Look) {
         let whose = look.whose.clone().or(Some(Whose::others()));
-        state.call("lab".to_owned(), Look { whose, ..look }, None);
+        state.call("lab".to_owned(), &Look { whose, ..look }, Instant::now());
     }
 
     #[test]

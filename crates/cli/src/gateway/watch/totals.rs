@@ -22,24 +22,15 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds a request. If it was `refused` before, in another form, it is the same call, and only this form was sent:
-    /// what that form had sent, cut and cleared is taken back.
-    pub(super) fn add(&mut self, record: &RequestRecord, refused: Option<&RequestRecord>) {
+    pub(super) fn add(&mut self, record: &RequestRecord) {
         let [cut, cleared] = record.counts;
+        self.calls += 1;
+        self.would += record.before;
         self.sent += record.after;
         self.cut += cut;
         self.cleared += cleared;
         self.reads += record.reads;
         self.passed += u64::from(record.reason.is_some());
-        if let Some(refused) = refused {
-            let [cut, cleared] = refused.counts;
-            self.sent -= refused.after;
-            self.cut = self.cut.saturating_sub(cut);
-            self.cleared = self.cleared.saturating_sub(cleared);
-        } else {
-            self.calls += 1;
-            self.would += record.before;
-        }
     }
 
     pub(super) fn row(&self) -> Value {

@@ -114,16 +114,9 @@ fn commands(
         }
     }
     let Some(command) = commands.first() else {
-        let others = installation.installed_paths()?;
         findings.push(Finding::problem(
             format!("Offcut is not installed in {path}"),
-            match others.first() {
-                Some(other) => format!(
-                    "it is installed in {}: add --project with that project's folder, or run {install}",
-                    other.display()
-                ),
-                None => format!("run {install}"),
-            },
+            format!("run {install}; add --project FOLDER for one project"),
         ));
         return Ok((None, settings));
     };

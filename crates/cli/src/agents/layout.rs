@@ -70,14 +70,9 @@ impl Home {
         self.0.join("installed")
     }
 
-    /// The journal of results that hooks were shown.
+    /// The journal of results that hooks were shown, and of requests that passed through servers.
     pub fn journal(&self) -> PathBuf {
         self.0.join("journal.jsonl")
-    }
-
-    /// The journal of requests that passed through servers.
-    pub fn served(&self) -> PathBuf {
-        self.0.join("served.jsonl")
     }
 
     /// The folders that have held transcripts, one to a line, as JSON.

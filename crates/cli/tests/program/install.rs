@@ -91,10 +91,7 @@ fn an_installation_works_and_is_taken_back() {
         .collect();
     assert!(left.is_empty(), "the probe left {left:?}");
     let gain = offcut(home.path(), &["gain"]).out;
-    assert!(
-        gain.contains("has no journals yet"),
-        "the probe counts: {gain}"
-    );
+    assert!(gain.contains("has no rows yet"), "the probe counts: {gain}");
 
     let ran = offcut(home.path(), &["uninstall", "claude-code"]);
     assert_eq!(ran.code, 0, "{}", ran.err);

@@ -319,12 +319,6 @@ fn servers_whose_command_is_none_are_named() {
         (to_owned(&["a", "b"]), 0)
     );
     assert_eq!(wrapped.wrapped, ["c"]);
-    let findings = doctor::examine(&project.installation);
-    let mut texts = findings.iter().map(|one| &*one.text);
-    assert!(
-        texts.any(|text| text.ends_with("are not texts: a, b")),
-        "{findings:?}"
-    );
 }
 
 #[test]
@@ -379,10 +373,6 @@ fn doctor_names_the_servers_with_offcut_in_front() {
     let found = about_servers();
     assert!(
         found[0].level == Level::Works && found[0].text.ends_with(": a, b, c"),
-        "{found:?}"
-    );
-    assert!(
-        found[1].level == Level::Note && found[1].text.ends_with(": d"),
         "{found:?}"
     );
 }

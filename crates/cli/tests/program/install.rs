@@ -23,14 +23,8 @@ fn of<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
 }
 
 #[test]
-fn a_rule_against_reading_the_store_is_a_problem() {
-    for (rule, is_about_store) in [
-        ("Read", true),
-        ("Read(**)", true),
-        ("Read(~/.local/**)", true),
-        ("Read(//etc/**)", false),
-        ("Bash(rm *)", false),
-    ] {
+fn rules_against_reading_are_named() {
+    for (rule, is_about_reading) in [("Read(~/.local/**)", true), ("Bash(rm *)", false)] {
         let home = tempfile::tempdir().unwrap();
         let settings = home.path().join(".claude/settings.json");
         std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
@@ -38,13 +32,8 @@ fn a_rule_against_reading_the_store_is_a_problem() {
         std::fs::write(&settings, denied.to_string()).unwrap();
         assert_eq!(offcut(home.path(), &["install", "claude-code"]).code, 0);
         let ran = offcut(home.path(), &["doctor", "claude-code"]);
-        let says = ran.out.contains("may not read the store");
-        assert_eq!(
-            (says, ran.code),
-            (is_about_store, i32::from(is_about_store)),
-            "{rule}: {}",
-            ran.out
-        );
+        let says = ran.out.contains("rules for `Read` in `permissions.deny`");
+        assert_eq!((says, ran.code), (is_about_reading, 0), "{}", ran.out);
     }
 }
 
@@ -78,11 +67,7 @@ fn an_installation_works_and_is_taken_back() {
 
     let ran = offcut(home.path(), &["doctor", "claude-code"]);
     assert!(ran.out.contains("works    a probe of"), "{}", ran.out);
-    assert!(
-        ran.out.contains("may read the store without asking"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.contains("all of it was in"), "{}", ran.out);
     let store = home.path().join(".local/share/offcut/store");
     let left: Vec<_> = std::fs::read_dir(&store)
         .unwrap()
@@ -296,7 +281,8 @@ fn the_agent_may_read_the_store_of_the_settings() {
     assert_eq!(offcut(home.path(), &["install", "claude-code"]).code, 0);
     let ran = offcut(home.path(), &["doctor", "claude-code"]);
     assert!(
-        ran.out.contains("may read the store without asking"),
+        ran.out
+            .contains(&format!("all of it was in {}", store.display())),
         "{}",
         ran.out
     );
@@ -418,7 +404,7 @@ fn a_project_gets_settings_that_are_not_shared() {
     let found: Value = serde_json::from_str(&ran.out).unwrap();
     let works = found["findings"].as_array().unwrap();
     assert!(
-        works.iter().filter(|one| one["level"] == "works").count() >= 4,
+        works.iter().filter(|one| one["level"] == "works").count() >= 3,
         "{found:#}"
     );
     let wrong = offcut(home.path(), &["doctor", "claude-code"]).out;

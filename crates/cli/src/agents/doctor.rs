@@ -213,7 +213,7 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
         rules.any(|rule| rule.starts_with("Read"))
     };
     if agent == Agent::ClaudeCode
-        && let Some(list) = ["deny", "ask"].iter().find(about_reading)
+        && let Some(list) = ["deny", "ask"].into_iter().find(about_reading)
     {
         findings.push(Finding::note(
             format!("the settings have rules for `Read` in `permissions.{list}`"),

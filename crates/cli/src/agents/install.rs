@@ -47,7 +47,8 @@ pub struct Changed {
     pub servers: Option<Servers>,
 }
 
-/// What was done to the agent's file: the values in words, and the new record with the bytes of the file without Offcut.
+/// A change of the agent's file: its outcome, the values in words, and the new record with the bytes of the file
+/// without Offcut.
 type Done = (Outcome, Vec<String>, Option<(Record, Option<Vec<u8>>)>);
 
 /// The outcome of a change.

@@ -64,24 +64,20 @@ impl StoredRecord {
 
 /// Finds the record of the file at `path` in a folder of records, which may be missing.
 pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<StoredRecord>, Failure> {
-    let all = all(folder)?;
-    Ok(all.into_iter().find(|stored| stored.record.file == path))
-}
-
-/// Reads all records of a folder, which may be missing.
-pub(crate) fn all(folder: &Path) -> Result<Vec<StoredRecord>, Failure> {
     let paths = layout::paths_in(folder).map_err(because(folder, "it can't be read"))?;
     let is_json = |path: &PathBuf| {
         path.extension()
             .is_some_and(|extension| extension == "json")
     };
-    let records = paths.into_iter().filter(is_json).map(|json| {
+    for json in paths.into_iter().filter(is_json) {
         let problem = "it is damaged; remove it, and Offcut's lines from the agent's settings";
         let read = serde_json::from_slice(AgentFile::read(&json)?.bytes().unwrap_or_default());
-        let record = read.map_err(because(&json, problem))?;
-        Ok(StoredRecord { json, record })
-    });
-    records.collect()
+        let record: Record = read.map_err(because(&json, problem))?;
+        if record.file == path {
+            return Ok(Some(StoredRecord { json, record }));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes a record, and a backup of the file as it was before. An older record of the file is replaced.

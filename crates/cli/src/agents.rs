@@ -9,7 +9,6 @@ pub mod install;
 pub mod journal;
 pub mod layout;
 pub(crate) mod log;
-pub mod servers;
 pub(crate) mod transcripts;
 
 use std::fmt;

@@ -278,7 +278,7 @@ pub(crate) enum Config {
 ///
 /// Each result is truncated as it arrives, and each turn of the assistant is a model call with a
 /// clear pass before it. The first row, `none`, is without any policy. Content is stored in memory,
-/// with locations of 40 bytes; stores named by policies are not used, unless --use-stores is given.
+/// with locations of 40 bytes; stores named by policies are not used.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
     /// Transcripts: files, folders of .json, .jsonl and .traj files, or - for stdin.
@@ -291,12 +291,9 @@ pub(crate) struct Replay {
     /// folder with a file of JSON Lines for each transcript. May be repeated.
     #[arg(long = "requests", value_name = "NAME=FOLDER")]
     pub(crate) requests: Vec<String>,
-    /// Store in the stores that the policies' files name.
-    #[arg(long)]
-    pub(crate) use_stores: bool,
     /// Say instead why the provider's cache missed: the traces are logs of requests, one on each line.
     #[cfg(feature = "serve")]
-    #[arg(long, conflicts_with_all = ["policies", "requests", "use_stores", "html"])]
+    #[arg(long, conflicts_with_all = ["policies", "requests", "html"])]
     pub(crate) cache: bool,
     /// Token prices: `default` (weights 0.1 cached, 1 fresh), `anthropic` (0.1 and 1.25), or a file
     /// with `cached` and `fresh` per million tokens and, to show money, `currency`, `source` and

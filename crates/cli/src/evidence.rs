@@ -273,11 +273,6 @@ impl Kind {
         (Self::Edit, "edits"),
     ];
 
-    /// Its name in tables.
-    pub(crate) fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
     /// Returns true if an agent that lacks it would have to read it back.
     pub(crate) fn is_read_back(self) -> bool {
         !matches!(self, Self::Verdict | Self::Failing | Self::Edit)

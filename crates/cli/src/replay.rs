@@ -19,7 +19,6 @@ mod requests;
 mod script;
 #[cfg(test)]
 mod seen_tests;
-mod store;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -30,7 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use offcut::Settings;
-use offcut::backend::Backend;
+use offcut::backend::{Backend, Memory};
 use offcut::format::Message;
 use serde::Serialize;
 
@@ -197,5 +196,5 @@ pub(crate) fn totals(replayed: &[Replayed], policies: usize) -> Vec<Figures> {
 
 /// A store for policies that name none.
 pub(crate) fn scratch() -> Arc<dyn Backend> {
-    Arc::new(store::Scratch::default())
+    Arc::new(Memory::new())
 }

@@ -114,16 +114,9 @@ fn commands(
         }
     }
     let Some(command) = commands.first() else {
-        let others = installation.installed_paths()?;
         findings.push(Finding::problem(
             format!("Offcut is not installed in {path}"),
-            match others.first() {
-                Some(other) => format!(
-                    "it is installed in {}: add --project with that project's folder, or run {install}",
-                    other.display()
-                ),
-                None => format!("run {install}"),
-            },
+            format!("run {install}; add --project FOLDER for one project"),
         ));
         return Ok((None, settings));
     };
@@ -155,7 +148,7 @@ fn commands(
     if agent == Agent::Codex
         && let Some(config) = agent.facts().home.join("config.toml")
     {
-        findings.extend(codex::findings(&config, file, &settings, command)?);
+        findings.extend(codex::findings(&config)?);
     }
     Ok((Some(command.clone()), settings))
 }
@@ -214,44 +207,18 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
             "the store must be a directory on this machine",
         ),
     });
-    let names = |list| is_named(settings, list, location.as_ref());
-    let is_claude = agent == Agent::ClaudeCode;
-    findings.push(if is_claude && names("deny") {
-        Finding::problem(
-            "the agent may not read the store, so nothing that is cut can be read back",
-            "remove the rule for `Read` from `permissions.deny`, or uninstall Offcut",
-        )
-    } else if is_claude && (names("ask") || !names("allow")) {
-        Finding::note(
-            "the agent asks before it reads the store",
-            format!("remove a rule for `Read` from `permissions.ask`, or run `offcut install {agent}` again"),
-        )
-    } else {
-        Finding::works("the agent may read the store without asking")
-    });
+    let about_reading = |list: &&str| {
+        let rules = settings["permissions"][list].as_array();
+        let mut rules = rules.into_iter().flatten().filter_map(Value::as_str);
+        rules.any(|rule| rule.starts_with("Read"))
+    };
+    if agent == Agent::ClaudeCode
+        && let Some(list) = ["deny", "ask"].into_iter().find(about_reading)
+    {
+        findings.push(Finding::note(
+            format!("the settings have rules for `Read` in `permissions.{list}`"),
+            format!("none of them may be about {location}, or what is cut can't be read back"),
+        ));
+    }
     findings
-}
-
-/// Returns true if a rule in a `list` of the settings is about reading `path`: all, or what is in a folder.
-fn is_named(settings: &Value, list: &str, path: &Path) -> bool {
-    let rules = settings["permissions"][list].as_array();
-    let mut rules = rules.into_iter().flatten().filter_map(Value::as_str);
-    rules.any(|rule| {
-        let place = rule
-            .strip_prefix("Read(")
-            .and_then(|rest| rest.strip_suffix(')'));
-        let folder = place.map(|place| place.trim_end_matches("/**").trim_end_matches("/*"));
-        match folder {
-            None => rule == "Read",
-            Some("*" | "**" | "~" | "/") if list == "deny" => true,
-            Some(folder) => match folder.strip_prefix("~/") {
-                Some(below) => {
-                    std::env::home_dir().is_some_and(|home| path.starts_with(home.join(below)))
-                }
-                None => folder
-                    .strip_prefix('/')
-                    .is_some_and(|folder| path.starts_with(folder)),
-            },
-        }
-    })
 }

@@ -1,7 +1,7 @@
-//! Journals of the results that hooks were shown, and of the requests that passed through a server:
+//! The journal of the results that hooks were shown, and of the requests that passed through servers:
 //! sizes and names, no content.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -85,43 +85,14 @@ pub fn append(path: &Path, rows: &[Row]) -> io::Result<()> {
     log::append_lines(path, &lines, MAX_LENGTH)
 }
 
-/// Removes the rows that are older than `oldest`, in seconds since 1970, and the oldest ones that the old journal has
-/// no room for.
+/// Makes the journal at `path` the old one if its first row is older than `oldest`, in seconds since 1970.
 ///
 /// # Errors
 ///
-/// A file can't be read or written.
-pub fn retain_since(path: &Path, oldest: u64) -> io::Result<()> {
-    let is_recent = |row: &Row| row.time >= oldest;
-    if read(path)?.iter().all(is_recent) {
-        return Ok(());
-    }
-    // Hooks append in the meantime: to a new journal, while the rows so far become the old one.
-    let (aside, old) = (path.with_extension("sweeping"), log::old(path));
-    let mut rows = read_all(&[&old, &aside])?;
-    match std::fs::rename(path, &aside) {
-        Ok(()) => rows.extend(read_all(&[&aside])?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let recent = rows.iter().filter(|row| is_recent(row));
-    let lines: Vec<String> = recent
-        .map(serde_json::to_string)
-        .collect::<Result<_, _>>()?;
-    // The newest that the old journal has room for.
-    let mut length = 0;
-    let fit = lines.iter().rev().take_while(|line| {
-        length += line.len() as u64 + 1;
-        length <= MAX_LENGTH
-    });
-    let fit = fit.count();
-    let mut staged = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    for line in &lines[lines.len() - fit..] {
-        writeln!(staged, "{line}")?;
-    }
-    staged.persist(&old).map_err(|error| error.error)?;
-    match std::fs::remove_file(aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+/// The file can't be read or moved.
+pub fn turn(path: &Path, oldest: u64) -> io::Result<()> {
+    match read_all(&[path])?.first() {
+        Some(first) if first.time < oldest => std::fs::rename(path, log::old(path)),
         _ => Ok(()),
     }
 }
@@ -133,9 +104,7 @@ pub fn retain_since(path: &Path, oldest: u64) -> io::Result<()> {
 ///
 /// A file can't be read.
 pub fn read(path: &Path) -> io::Result<Vec<Row>> {
-    // A sweep that was killed leaves rows aside.
-    let aside = path.with_extension("sweeping");
-    read_all(&[&log::old(path), &aside, path])
+    read_all(&[&log::old(path), path])
 }
 
 fn read_all(paths: &[&Path]) -> io::Result<Vec<Row>> {
@@ -172,11 +141,7 @@ mod tests {
         append(&path, std::slice::from_ref(&first)).unwrap();
         append(&path, &[second.clone(), first.clone()]).unwrap();
         // A writer that was killed.
-        std::fs::OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(b"{\"time\": 1,"))
-            .unwrap();
+        log::append_lines(&path, "{\"time\": 1,", MAX_LENGTH).unwrap();
         assert_eq!(read(&path).unwrap(), [first.clone(), second, first]);
     }
 
@@ -184,26 +149,22 @@ mod tests {
     fn old_rows_go() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        retain_since(&path, 5).unwrap();
-        let row = |time, session| Row {
+        turn(&path, 5).unwrap();
+        let row = |time| Row {
             time,
-            ..Row::new("pi", session, "bash", 9)
+            ..Row::new("pi", "s1", "bash", 9)
         };
-        let [old, recent] = [row(1, "s1"), row(8, "s1")];
-        append(&path, &[old, recent.clone()]).unwrap();
-        std::fs::rename(&path, log::old(&path)).unwrap();
-        let last = row(9, "s2");
-        append(&path, std::slice::from_ref(&last)).unwrap();
-        retain_since(&path, 5).unwrap();
-        assert_eq!(read(&path).unwrap(), [recent.clone(), last.clone()]);
-        append(&path, std::slice::from_ref(&recent)).unwrap();
-        retain_since(&path, 9).unwrap();
-        assert_eq!(read(&path).unwrap(), [last]);
-        // A sweep that was killed after it had put the journal aside.
-        std::fs::rename(log::old(&path), path.with_extension("sweeping")).unwrap();
-        assert_eq!(read(&path).unwrap().len(), 1);
-        retain_since(&path, 10).unwrap();
-        assert_eq!(read(&path).unwrap(), []);
+        append(&path, &[row(1), row(8)]).unwrap();
+        turn(&path, 1).unwrap();
+        assert!(path.exists());
+        turn(&path, 5).unwrap();
+        assert!(!path.exists());
+        assert_eq!(read(&path).unwrap(), [row(1), row(8)]);
+        append(&path, &[row(9)]).unwrap();
+        turn(&path, 5).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(1), row(8), row(9)]);
+        turn(&path, 10).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(9)]);
     }
 
     #[test]
@@ -218,16 +179,5 @@ mod tests {
         }
         let kept = read(&path).unwrap().len();
         assert!((10_000..60_000).contains(&kept), "{kept}");
-        let past = Row {
-            time: 0,
-            ..many[0].clone()
-        };
-        for _ in 0..2 {
-            append(&path, std::slice::from_ref(&past)).unwrap();
-            retain_since(&path, 1).unwrap();
-            append(&path, &many).unwrap();
-        }
-        let old = log::old(&path).metadata().unwrap().len();
-        assert!((MAX_LENGTH - 1_000..=MAX_LENGTH).contains(&old), "{old}");
     }
 }

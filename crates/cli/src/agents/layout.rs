@@ -13,19 +13,13 @@ pub struct Home(PathBuf);
 impl Home {
     /// The folder that the environment names; `None` if there is no home directory either.
     pub fn from_env() -> Option<Self> {
-        if folder("OFFCUT_HOME").is_some() {
-            return Self::asked_for();
+        if let Some(home) = folder("OFFCUT_HOME") {
+            // An agent's hooks run in other directories than the commands of its user.
+            return std::path::absolute(home).ok().map(Self);
         }
         let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
         data.map(|data| Self(data.join("offcut")))
             .or_else(Self::by_default)
-    }
-
-    /// The folder that `OFFCUT_HOME` names.
-    pub(crate) fn asked_for() -> Option<Self> {
-        // An agent's hooks run in other directories than the commands of its user.
-        let home = std::path::absolute(folder("OFFCUT_HOME")?);
-        home.ok().map(Self)
     }
 
     /// The folder that the environment names.
@@ -70,14 +64,9 @@ impl Home {
         self.0.join("installed")
     }
 
-    /// The journal of results that hooks were shown.
+    /// The journal of results that hooks were shown, and of requests that passed through servers.
     pub fn journal(&self) -> PathBuf {
         self.0.join("journal.jsonl")
-    }
-
-    /// The journal of requests that passed through servers.
-    pub fn served(&self) -> PathBuf {
-        self.0.join("served.jsonl")
     }
 
     /// The folders that have held transcripts, one to a line, as JSON.

@@ -30,7 +30,7 @@ pub(crate) fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
     if is_installed || all.contains(Path::new(opencode)) {
         return Err(format!(
             "OpenCode keeps its transcripts in a database, which can't be searched for hints: if its \
-             conversations are gone for good, uninstall it and, 30 days later, remove its line from {}",
+             conversations are gone for good, uninstall it and, 60 days later, remove its line from {}",
             home.transcripts().display()
         ));
     }
@@ -66,7 +66,8 @@ pub(crate) fn remember(home: &Home, rows: &[Row]) -> io::Result<()> {
         name.is_some_and(|name| agents.any(|agent| agent.facts().transcripts.contains(&name)))
     };
     let named = rows.iter().filter_map(|row| {
-        if row.by == Agent::OpenCode.facts().name {
+        // A provider of a server may have this name too.
+        if row.by == Agent::OpenCode.facts().name && row.client.is_empty() {
             return Some(PathBuf::from(&row.by));
         }
         let transcript = row.transcript.as_deref()?;

@@ -1,11 +1,9 @@
 //! `offcut gain`.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use serde_json::json;
 
 use crate::agents::journal::{self, Row};
 use crate::agents::layout::Home;
@@ -56,7 +54,7 @@ impl Gain {
     }
 }
 
-/// The sums of a journal.
+/// The sums of the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 struct Gains {
     /// The sum of all rows.
@@ -116,101 +114,76 @@ impl Gains {
     }
 }
 
-/// Adds the journals of hooks and servers up.
+/// Adds the journal up.
 pub(crate) fn run(args: &args::Gain, json: bool) -> Result<ExitCode, Failure> {
     let home = Home::required()?;
+    let path = home.journal();
     let since = args
         .since
         .map_or(0, |age| units::now().saturating_sub(age.as_secs()));
-    let hooks = sums(&home.journal(), since)?;
-    let served = sums(&home.served(), since)?;
+    let rows = journal::read(&path);
+    let mut rows = rows.or_fail(format_args!("{} can't be read", path.display()))?;
+    rows.retain(|row| row.time >= since);
+    let gains = Gains::of(&rows);
     if json {
-        output::write_json(&json!({"hooks": hooks, "served": served}))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let both = [(&hooks, of_hooks(&hooks)), (&served, of_servers(&served))];
-    let parts = both.into_iter().filter(|(gains, _)| gains.total.count > 0);
-    let parts: Vec<_> = parts.map(|(_, text)| text).collect();
-    if parts.is_empty() {
-        let path = home.path().display();
+        output::write_json(&gains)?;
+    } else if gains.total.count == 0 {
         output::write(&match args.since {
-            None => format!("{path} has no journals yet\n"),
-            Some(_) => format!("the journals in {path} have nothing that recent\n"),
+            None => format!("{} has no rows yet\n", path.display()),
+            Some(_) => format!("{} has nothing that recent\n", path.display()),
         })?;
         output::note(
             "`offcut doctor AGENT` tells whether a hook works, and `offcut status` whether a server runs",
         );
     } else {
-        output::write(&parts.join("\n"))?;
-        output::write("\nA token is taken as four bytes.\n")?;
+        output::write(&in_words(&gains))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The sums of a journal, without rows that are older than `since`.
-fn sums(path: &Path, since: u64) -> Result<Gains, Failure> {
-    let mut rows = journal::read(path).or_fail(format_args!("{} can't be read", path.display()))?;
-    rows.retain(|row| row.time >= since);
-    Ok(Gains::of(&rows))
-}
-
-fn of_hooks(gains: &Gains) -> String {
+/// A sentence, and a table with a row for each name.
+fn in_words(gains: &Gains) -> String {
     let total = &gains.total;
     let text = format!(
-        "In {}, {} of {} became shorter, and {} read back.\n\
-         The model was shown {}. Hints and reads are counted in.\n",
+        "In {}, {} of {} results and requests became shorter, and {} read back: {}.\n\n",
         count(gains.sessions, "session"),
         total.shortened,
-        count(total.count, "result"),
+        total.count,
         count(total.reads, "stored result"),
         in_place(total),
     );
-    text + &table("tool|results|shortened|reads", gains, |gain| {
-        [gain.count, gain.shortened, gain.reads]
-    })
-}
-
-fn of_servers(gains: &Gains) -> String {
-    let total = &gains.total;
-    let text = format!(
-        "Through servers, in {}, {} of {} went on shorter, with {} replaced.\n\
-         They had {}.\n",
-        count(gains.sessions, "conversation"),
-        total.shortened,
-        count(total.count, "request"),
-        count(total.replaced, "result"),
-        in_place(total),
-    );
-    let head = "upstream, model, client|requests|shortened|cut";
-    text + &table(head, gains, |gain| {
-        [gain.count, gain.shortened, gain.replaced]
-    })
+    let head =
+        "tool, or provider, model and client|all|shortened|replaced|reads|bytes before|bytes after";
+    let rows = gains.rows.iter().map(|row| {
+        let (gain, bytes) = (&row.gain, |bytes: u64| grouped(bytes.cast_signed()));
+        let name = format!("{} {} {}", row.by, row.what, row.client);
+        let counts = [gain.count, gain.shortened, gain.replaced, gain.reads];
+        let [all, shortened, replaced, reads] = counts.map(|count| count.to_string());
+        let (before, after) = (bytes(gain.bytes_before), bytes(gain.bytes_after));
+        [
+            name.trim_end().to_owned(),
+            all,
+            shortened,
+            replaced,
+            reads,
+            before,
+            after,
+        ]
+    });
+    text + &output::table(1, head, rows)
 }
 
 /// The bytes of a sum in words; if nothing was saved, more was spent.
 fn in_place(total: &Gain) -> String {
     let saved = total.saved();
     format!(
-        "{} bytes in place of {}: {} {}, about {} tokens",
+        "{} bytes in place of {}: {} {}, some {} tokens of four bytes",
         grouped(total.bytes_after.cast_signed()),
         grouped(total.bytes_before.cast_signed()),
         grouped(saved.saturating_abs()),
         if saved < 0 { "more" } else { "less" },
         grouped((saved / BYTES_PER_TOKEN).abs()),
     )
-}
-
-/// A table with a row for each name: three counts, and bytes before and after.
-fn table(head: &str, gains: &Gains, counts: impl Fn(&Gain) -> [u64; 3]) -> String {
-    let head = format!("{head}|bytes before|bytes after");
-    let rows = gains.rows.iter().map(|row| {
-        let name = format!("{} {} {}", row.by, row.what, row.client);
-        let [one, two, three] = counts(&row.gain).map(|count| count.to_string());
-        let [before, after] =
-            [row.gain.bytes_before, row.gain.bytes_after].map(|bytes| grouped(bytes.cast_signed()));
-        [name.trim_end().to_owned(), one, two, three, before, after]
-    });
-    format!("\n{}", output::table(1, &head, rows))
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ use serde_json::json;
 
 use crate::agents::Agent;
 use crate::agents::doctor::{self, Level};
-use crate::agents::install::{Changed, Installation, Outcome, Scope, installed_home};
+use crate::agents::install::{Changed, Installation, Outcome, Scope, Servers};
 use crate::agents::layout::Home;
-use crate::agents::servers::Servers;
 use crate::failure::{FAILED, Failure, OrFail as _};
 use crate::{args, output, settings};
 
@@ -18,32 +17,18 @@ use crate::{args, output, settings};
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(&args.place)?;
     let agent = installation.agent;
-    if Home::asked_for().is_some_and(|home| home != installation.home) {
-        let home = installation.home.path().display();
-        return Err(
-            Failure::new(format!("{agent} has Offcut with OFFCUT_HOME={home}"))
-                .hint(format!("run `offcut uninstall {agent}` first")),
-        );
-    }
     let _alone = alone(&installation)?;
     #[cfg(unix)]
-    let wraps = args.mcp_servers || installation.has_wrapped_servers()?;
+    let has_servers = args.mcp_servers;
     #[cfg(not(unix))]
-    let wraps = false;
-    let args = &args.place;
-    if wraps {
-        installation.expect_installable()?;
-        // Both changes may be in one file: the first is taken back to its very bytes only if it was made
-        // before the second.
-        installation.unwrap_servers()?;
-    }
-    let changed = installation.install()?;
-    let servers = match wraps {
-        true => installation.wrap_servers()?,
-        false => None,
+    let has_servers = false;
+    let changed = match has_servers {
+        true => installation.install_with_servers()?,
+        false => installation.install()?,
     };
+    let args = &args.place;
     if json {
-        return write_json(args, &changed, servers.as_ref());
+        return write_json(args, &changed);
     }
     let (first, verb) = match changed.outcome {
         Outcome::Unchanged => ("is unchanged: Offcut is in it already", "It has"),
@@ -57,11 +42,10 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     if let Some(backup) = &changed.backup {
         text += &format!("  Backup: {}\n", backup.display());
     }
-    if wraps {
-        text += &servers.map_or_else(
-            || format!("{agent} has no MCP servers in its settings\n"),
-            |servers| in_words(&servers),
-        );
+    if let Some(servers) = &changed.servers {
+        text += &in_words(servers);
+    } else if has_servers {
+        text += &format!("{agent} has no MCP servers in its settings\n");
     }
     if agent == Agent::Codex {
         text += "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n";
@@ -88,19 +72,12 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
     // A user's folder that is gone must not come back.
     let is_there = installation.home.path().exists();
     let _alone = is_there.then(|| alone(&installation)).transpose()?;
-    let is_in = installation.expect_removable()?;
-    let servers = match installation.has_wrapped_servers()? {
-        true => installation.unwrap_servers()?,
-        // Offcut was installed, and the records are gone.
-        false if is_in && !installation.has_records() => installation.unwrap_servers_by_shape()?,
-        false => None,
-    };
     let changed = installation.uninstall()?;
     if json {
-        return write_json(args, &changed, servers.as_ref());
+        return write_json(args, &changed);
     }
     let mut text = String::new();
-    if let Some(servers) = servers.filter(|servers| servers.is_changed) {
+    if let Some(servers) = &changed.servers {
         let path = servers.path.display();
         text += &format!("{path}: MCP servers run without Offcut again\n");
     }
@@ -115,16 +92,10 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
         }
         _ => format!("{path} is unchanged: Offcut is not in it\n"),
     };
-    if changed.outcome == Outcome::Unchanged {
-        for other in installation.installed_paths()? {
-            let other = other.display();
-            text += &format!("It is in {other}: add --project with that project's folder\n");
-        }
-    }
     let servers = installation.servers().ok().flatten();
     if let Some(servers) = servers.filter(|servers| !servers.wrapped.is_empty()) {
         text += &format!(
-            "{}: Offcut stays in front of {}, which no record of `install` names; take it out by hand if it is to go\n",
+            "{}: Offcut stays in front of {}, with options of its own; take it out by hand if it is to go\n",
             servers.path.display(),
             output::visible(&servers.wrapped.join(", "))
         );
@@ -203,28 +174,21 @@ fn in_words(servers: &Servers) -> String {
     text
 }
 
-fn write_json(
-    args: &args::Place,
-    changed: &Changed,
-    servers: Option<&Servers>,
-) -> Result<ExitCode, Failure> {
+fn write_json(args: &args::Place, changed: &Changed) -> Result<ExitCode, Failure> {
     output::write_json(&json!({
         "agent": args.agent.facts().name,
         "path": changed.path,
         "outcome": changed.outcome,
         "backup": changed.backup,
         "values": changed.values,
-        "servers": servers,
+        "servers": changed.servers,
     }))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn installation(args: &args::Place) -> Result<Installation, Failure> {
     let scope = args.project.clone().map_or(Scope::User, Scope::Project);
-    let home = match installed_home(args.agent, &scope) {
-        Some(home) => home,
-        None => Home::required()?,
-    };
+    let home = Home::required()?;
     // The hook's log names what is wrong with the settings.
     let settings = settings::load(&settings::of_user(None, Some(&home))).ok();
     let store = settings.and_then(|settings| Some(settings.backend_url?.directory()?.to_owned()));

@@ -83,7 +83,7 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
 }
 
 /// Loads the policies given as `NAME=FILE` and `NAME=FOLDER`, or the built-in ones if none are given.
-/// Stores that they name are ignored, unless `use_stores`.
+/// Stores that they name are ignored.
 fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
     let ready = settings::READY.map(|(name, _)| name.to_owned());
     let named = match args.policies.is_empty() && args.requests.is_empty() {
@@ -110,9 +110,7 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
             ));
         }
         let mut settings = settings::load(file)?;
-        if !args.use_stores {
-            settings::forget_stores(&mut settings);
-        }
+        settings::forget_stores(&mut settings);
         // Settings that don't build fail before anything is replayed.
         settings::build(&settings, file, Some(replay::scratch()), stores::open)?;
         policies.push(Policy {
@@ -184,7 +182,7 @@ fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &
         replay::wrapped(&replay::sentence(names, totals, replayed.len(), prices)) + "\n",
         replay::wrapped(&seen) + "\n",
     ];
-    blocks.extend(replay::tables(names, totals, replayed, prices));
+    blocks.extend(replay::tables(names, totals, prices));
     blocks.push(replay::LEGEND.to_owned());
     if let Some(money) = replay::money(names, totals, prices) {
         blocks.insert(3, replay::wrapped(&money) + "\n");

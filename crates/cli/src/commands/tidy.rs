@@ -1,6 +1,5 @@
 //! `offcut tidy`: sweeps the user's store, as a process of its own that hooks and servers start at most once a day.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -17,8 +16,9 @@ use crate::{settings, units};
 
 /// Least time between two sweeps.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Days after which conversations go that no transcript names, and entries of the journal.
-const IDLE_DAYS: u32 = 30;
+/// Days after which conversations go that no transcript names, and the journal becomes the old one. One that goes
+/// through a server stores what it has anew once a day (B6), so it is there for 30 days after its last call.
+const IDLE_DAYS: u32 = 31;
 /// Bytes that conversations may take up that no transcript names.
 const QUOTA: u64 = 10 << 30;
 const NOT_SWEPT: &str = "nothing was swept";
@@ -128,7 +128,7 @@ fn sweep(home: &Home) -> Result<(), Failure> {
         let folders = transcripts::folders(home).or_fail(NOT_SWEPT)?;
         let live = folders
             .iter()
-            .try_fold(served(home, now - idle)?, Live::folder)
+            .try_fold(Live::new(), Live::folder)
             .or_fail(NOT_SWEPT)?;
         let policy = SweepPolicy::new().idle(idle).quota_bytes(QUOTA).apply();
         let swept = offcut::sweep::sweep(&reduction, &live, &policy, now);
@@ -142,19 +142,5 @@ fn sweep(home: &Home) -> Result<(), Failure> {
         }
     }
     let oldest = units::seconds(now - idle);
-    journal::retain_since(&home.served(), oldest)
-        .and_then(|()| journal::retain_since(&home.journal(), oldest))
-        .or_fail("the journal can't be swept")
-}
-
-/// The conversations that have passed through servers since a time: no transcript has their hints, for clients of
-/// servers keep the originals.
-fn served(home: &Home, since: SystemTime) -> Result<Live, Failure> {
-    let rows = journal::read(&home.served());
-    let rows = rows.or_fail("nothing was swept: the journal can't be read")?;
-    let since = units::seconds(since);
-    let recent = rows.iter().filter(|row| row.time >= since);
-    let sessions = recent.map(|row| &*row.session);
-    let sessions: BTreeSet<&str> = sessions.filter(|session| !session.is_empty()).collect();
-    Ok(sessions.into_iter().fold(Live::new(), Live::session))
+    journal::turn(&home.journal(), oldest).or_fail("the journal can't be swept")
 }

@@ -155,13 +155,6 @@ pub(crate) struct Count {
     pub(crate) readable: u64,
 }
 
-impl Count {
-    /// Those that a shortened message shows.
-    pub(crate) fn seen_in_cut(&self) -> u64 {
-        self.seen + self.cut - self.needed
-    }
-}
-
 impl Seen {
     pub(crate) fn count(&self, kind: Kind) -> Count {
         self.0[kind as usize]

@@ -6,13 +6,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+    Backend, BackendError, Entry, ErrorKind, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
 use offcut::format::Message;
 use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
-use super::store::Scratch;
 use super::{Prices, Read, Replay, Ruler, Script};
 use crate::evidence::Kind;
 use crate::{settings, stores};
@@ -34,7 +33,7 @@ enum Loss {
 /// A store with a loss.
 #[derive(Debug)]
 struct Planted {
-    inner: Scratch,
+    inner: Memory,
     loss: Loss,
 }
 
@@ -126,7 +125,7 @@ fn with(loss: Loss) -> Replay {
     let policy = "max_length_for_trunc = 900\npreview_length = 300\nskip_clear = true";
     let policy = Settings::from_toml(policy).unwrap();
     let store = Planted {
-        inner: Scratch::default(),
+        inner: Memory::new(),
         loss,
     };
     let reduction = ToolReduction::builder()

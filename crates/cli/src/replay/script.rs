@@ -103,7 +103,7 @@ mod tests {
     fn equal_ids_stay_equal() {
         let one = id("toolu_01");
         assert_eq!(
-            (one.len(), ".offcut/trunc/".len() + one.len()),
+            (one.len(), "memory:/trunc/".len() + one.len()),
             (PREFIX.len() + LENGTH, 40)
         );
         assert_eq!(one, id("toolu_01"));

@@ -25,7 +25,7 @@ impl Journal {
         };
         let (rows, received) = mpsc::sync_channel(WAITING);
         let thread = std::thread::Builder::new().name("journal".to_owned());
-        let thread = thread.spawn(move || write(&home.served(), &received));
+        let thread = thread.spawn(move || write(&home.journal(), &received));
         Self(thread.ok().map(|thread| (rows, thread)))
     }
 

@@ -1,8 +1,6 @@
 //! Logs of requests: what wraps the messages, and requests that each extend the one before.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use offcut::format::{Message, WireFormat};
 use serde_json::Value;
@@ -127,18 +125,15 @@ pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
     // Some logs have the newest first.
     order.sort_by_key(|(_, request)| said(&request.content).len());
     let mut conversations: Vec<Conversation> = Vec::new();
-    let mut by_hash: HashMap<u64, usize> = HashMap::new();
     for (at, request) in order {
-        let hashes = hashes(said(&request.content));
-        let extended = hashes.iter().rev().find_map(|hash| {
-            let index = *by_hash.get(hash)?;
-            let known = said(&conversations.get(index)?.request.content);
-            let is_same = known.len() == said(&request.content).len();
-            let is_copy = is_same && !request.is_logged && is_finished(&request);
-            (!is_copy && said(&request.content).starts_with(known)).then_some(index)
-        });
-        let index = extended.unwrap_or(conversations.len());
-        match conversations.get_mut(index) {
+        let new = said(&request.content);
+        let is_extended = |known: &Conversation| {
+            let known = said(&known.request.content);
+            let is_copy = known.len() == new.len() && !request.is_logged && is_finished(&request);
+            !known.is_empty() && !is_copy && new.starts_with(known)
+        };
+        let index = conversations.iter().rposition(is_extended);
+        match index.and_then(|index| conversations.get_mut(index)) {
             Some(known) => {
                 known.first = known.first.min(at);
                 // An answer to the same request sent again is as good as the first.
@@ -151,9 +146,6 @@ pub(super) fn conversations(requests: Vec<Request>) -> Vec<Vec<Message>> {
                 };
             }
             None => conversations.push(Conversation { first: at, request }),
-        }
-        if let Some(whole) = hashes.last() {
-            by_hash.insert(*whole, index);
         }
     }
     conversations.sort_by_key(|conversation| conversation.first);
@@ -181,21 +173,6 @@ fn said(messages: &[Message]) -> &[Message] {
     let is_instruction = |message: &&Message| matches!(message, Message::System { .. });
     let instructions = messages.iter().take_while(is_instruction).count();
     messages.get(instructions..).unwrap_or_default()
-}
-
-/// Hashes each prefix of the messages.
-fn hashes(messages: &[Message]) -> Vec<u64> {
-    let mut hasher = DefaultHasher::new();
-    messages
-        .iter()
-        .map(|message| {
-            // Messages that can't be serialized are compared later, like all others.
-            serde_json::to_string(message)
-                .unwrap_or_default()
-                .hash(&mut hasher);
-            hasher.finish()
-        })
-        .collect()
 }
 
 /// Appends the last turn, which a log of requests may lack: its request was sent and costs as much

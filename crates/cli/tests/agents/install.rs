@@ -224,24 +224,19 @@ fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
         assert!(!user.text().contains("offcut"), "{}", user.text());
     }
 
+    // Nor is one whose line was changed.
     let user = User::with("{}");
-    user.install().unwrap();
-    let changed = user.text().replace(" || true", " || date");
-    assert_ne!(changed, user.text());
-    fs::write(user.settings(), &changed).unwrap();
-    for refused in [user.install(), user.uninstall()] {
-        let problem = refused.unwrap_err().to_string();
-        assert!(
-            problem.contains("was changed; take it out by hand"),
-            "{problem}"
-        );
-        assert_eq!(user.text(), changed);
+    for is_installed in [true, false] {
+        user.install().unwrap();
+        let changed = user.text().replace(" || true", " || date");
+        fs::write(user.settings(), &changed).unwrap();
+        if is_installed {
+            user.install().unwrap();
+            assert_eq!(user.text().matches(" hook claude-code").count(), 1);
+        }
+        user.uninstall().unwrap();
+        assert!(!user.text().contains("offcut"), "{}", user.text());
     }
-    let mut settings = parse(&changed);
-    settings["hooks"]["PostToolUse"] = json!([]);
-    fs::write(user.settings(), settings.to_string()).unwrap();
-    user.uninstall().unwrap();
-    assert!(!user.text().contains("offcut"), "{}", user.text());
 }
 
 #[test]
@@ -292,7 +287,7 @@ fn hooks_of_other_programs_stay() {
     assert_eq!(uninstalled.outcome, Outcome::Unchanged);
     assert_eq!((user.text(), uninstalled.values.len()), (others.clone(), 0));
     // Ours goes, with a record and without one.
-    for program in ["/opt/offcut", "/opt/o c/my tool"] {
+    for program in ["/opt/offcut", "/opt/o c/offcut"] {
         for is_lost in [false, true] {
             let installed = user.installation(program).install().unwrap();
             let changed = user.text() + "// changed\n";
@@ -329,34 +324,12 @@ fn only_removed_values_are_named() {
 }
 
 #[test]
-fn what_somebody_else_has_not_changed_is_as_it_was_byte_for_byte() {
-    for file in FILES {
-        let user = User::with(file);
-        user.install().unwrap();
-        let mark = &file[..file.len() - file.trim_start_matches('\u{feff}').len()];
-        let changed = |text: &str| format!("{mark}// mine\n{}\n// too\n", &text[mark.len()..]);
-        fs::write(user.settings(), changed(&user.text())).unwrap();
-        assert_eq!(user.uninstall().unwrap().outcome, Outcome::Removed);
-        assert_eq!(user.text(), changed(file));
-    }
-}
-
-#[test]
 fn a_new_file_is_removed_again() {
     let user = User::new();
     assert_eq!(user.install().unwrap().outcome, Outcome::Created);
     assert!(user.text().ends_with("}\n"), "{}", user.text());
     assert_eq!(user.uninstall().unwrap().outcome, Outcome::Restored);
-    assert!(
-        !user.settings().parent().unwrap().exists(),
-        "the folder was new too"
-    );
-    // A folder that holds something else stays.
-    user.install().unwrap();
-    let other = user.settings().with_file_name("other.json");
-    fs::write(&other, "{}").unwrap();
-    user.uninstall().unwrap();
-    assert!(!user.settings().exists() && other.exists());
+    assert!(!user.settings().exists());
 }
 
 #[test]
@@ -379,12 +352,13 @@ fn another_program_replaces_the_first() {
         let program = r"'/usr/local/it'\\''s here/offcut' hook";
         assert!(text.contains(program), "{text}");
         user.uninstall().unwrap();
-        let expected = if is_touched {
-            format!("{}// touched\n", FILES[12])
-        } else {
-            FILES[12].to_owned()
-        };
-        assert_eq!(user.text(), expected);
+        match is_touched {
+            false => assert_eq!(user.text(), FILES[12]),
+            true => {
+                assert_eq!(parse(&user.text()), parse(FILES[12]));
+                assert!(user.text().ends_with("// touched\n"));
+            }
+        }
     }
 }
 
@@ -575,8 +549,9 @@ fn odd_paths_are_refused() {
             .to_string()
             .contains("set OFFCUT_HOME")
     );
-    let line = user.installation("/opt/off\ncut");
-    assert!(line.install().is_err());
+    for program in ["/opt/off\ncut", "/opt/a\n/offcut", "/opt/tool"] {
+        assert!(user.installation(program).install().is_err());
+    }
     assert!(!user.settings().exists());
 }
 
@@ -586,13 +561,13 @@ fn a_plug_in_is_ours_alone() {
         let user = User::new();
         let installation = Installation {
             agent,
-            ..user.installation("/opt/off'cut")
+            ..user.installation("/opt/o'x/offcut")
         };
         let installed = installation.install().unwrap();
         assert_eq!(installed.outcome, Outcome::Created);
         let path = installed.path;
         let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains(r#""/opt/off'cut","hook""#), "{text}");
+        assert!(text.contains(r#""/opt/o'x/offcut","hook""#), "{text}");
         assert!(!text.contains("__OFFCUT"));
         // Another program replaces it.
         let moved = Installation {
@@ -689,7 +664,7 @@ fn the_doctor_says_what_is_wrong() {
             .map(|finding| finding.text + ": " + &finding.advice.unwrap())
             .collect::<String>()
     };
-    let program = user.folder.path().join("program");
+    let program = user.folder.path().join("offcut");
     assert!(problem(&program).contains("run `offcut install claude-code`"));
     let cases = [
         ("", "does not run"),

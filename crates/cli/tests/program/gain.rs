@@ -17,7 +17,7 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
     let none = offcut(home.path(), &["gain"], "");
     assert_eq!(none.code, 0);
     assert!(
-        none.out.contains("has no journals yet") && none.err.contains("offcut doctor"),
+        none.out.contains("has no rows yet") && none.err.contains("offcut doctor"),
         "{none:?}"
     );
 
@@ -43,7 +43,6 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
 
     let gain = offcut(home.path(), &["gain", "--json"], "");
     let gain: Value = serde_json::from_str(&gain.out).unwrap();
-    let gain = &gain["hooks"];
     let after = shown.as_str().unwrap().len() + 6;
     assert_eq!(gain["bytes_before"], long.len() + 6);
     assert_eq!(gain["bytes_after"], after);
@@ -55,7 +54,7 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
 
     let text = offcut(home.path(), &["gain"], "").out;
     assert!(
-        text.contains("In 1 session, 1 of 2 results became shorter")
+        text.contains("In 1 session, 1 of 2 results and requests became shorter")
             && text.contains("claude-code Bash"),
         "{text}"
     );
@@ -83,7 +82,7 @@ fn a_call_has_one_result_however_many_texts_it_has() {
     hook("Bash", json!({"command": command}), bash("number 0\n"));
     let gain = offcut(home.path(), &["gain", "--json"], "").out;
     let gain: Value = serde_json::from_str(&gain).unwrap();
-    let count = |name: &str| gain["hooks"][name].as_u64().unwrap();
+    let count = |name: &str| gain[name].as_u64().unwrap();
     assert_eq!(
         ["count", "shortened", "reads"].map(count),
         [3, 2, 1],
@@ -96,22 +95,20 @@ fn a_call_has_one_result_however_many_texts_it_has() {
 #[test]
 fn what_became_longer_is_not_called_less() {
     let home = tempfile::tempdir().unwrap();
-    let hook = json!({
-        "time": 1, "by": "claude-code", "what": "Bash", "session": "s", "before": 2_300, "after": 4_300,
-    });
-    let served = json!({
-        "time": 1, "by": "openai", "what": "gpt", "session": "c", "before": 1_000, "after": 5_000,
-    });
-    for (file, row) in [("journal.jsonl", hook), ("served.jsonl", served)] {
-        std::fs::write(home.path().join(file), format!("{row}\n")).unwrap();
-    }
-    let text = offcut(home.path(), &["gain"], "").out;
-    for said in [
-        "4 300 bytes in place of 2 300: 2 000 more, about 500 tokens.",
-        "5 000 bytes in place of 1 000: 4 000 more, about 1 000 tokens.",
-    ] {
-        assert!(text.contains(said), "{text}");
-    }
+    let row = |before: u64, after: u64| {
+        json!({
+            "time": 1, "by": "claude-code", "what": "Bash", "session": "s", "before": before, "after": after,
+        })
+    };
+    let text = |row: Value| {
+        std::fs::write(home.path().join("journal.jsonl"), format!("{row}\n")).unwrap();
+        offcut(home.path(), &["gain"], "").out
+    };
+    let longer = text(row(2_300, 4_300));
+    let said = "4 300 bytes in place of 2 300: 2 000 more, some 500 tokens";
+    assert!(longer.contains(said), "{longer}");
+    let shorter = text(row(4_300, 2_300));
+    assert!(shorter.contains("2 000 less, some 500 tokens"), "{shorter}");
 }
 
 #[test]
@@ -130,17 +127,14 @@ fn whatever_a_journal_holds_is_shown_as_text() {
         json!(7),
     ];
     let rows = rows.map(|row| format!("{row}\n")).concat();
-    std::fs::write(home.path().join("served.jsonl"), rows + "\u{0}{\"time\"").unwrap();
+    std::fs::write(home.path().join("journal.jsonl"), rows + "\u{0}{\"time\"").unwrap();
     let shown = offcut(home.path(), &["gain"], "");
     assert_eq!((shown.code, &*shown.err), (0, ""));
     let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
     assert!(shown.out.chars().all(is_shown), "{:?}", shown.out);
     let all = offcut(home.path(), &["gain", "--json"], "").out;
     let all: Value = serde_json::from_str(&all).unwrap();
-    assert_eq!(all["served"]["count"], 2);
+    assert_eq!(all["count"], 2);
     let recent = offcut(home.path(), &["gain", "--since", "7d"], "");
-    assert!(
-        recent.out.contains("have nothing that recent"),
-        "{recent:?}"
-    );
+    assert!(recent.out.contains("has nothing that recent"), "{recent:?}");
 }

@@ -23,14 +23,8 @@ fn of<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
 }
 
 #[test]
-fn a_rule_against_reading_the_store_is_a_problem() {
-    for (rule, is_about_store) in [
-        ("Read", true),
-        ("Read(**)", true),
-        ("Read(~/.local/**)", true),
-        ("Read(//etc/**)", false),
-        ("Bash(rm *)", false),
-    ] {
+fn rules_against_reading_are_named() {
+    for (rule, is_about_reading) in [("Read(~/.local/**)", true), ("Bash(rm *)", false)] {
         let home = tempfile::tempdir().unwrap();
         let settings = home.path().join(".claude/settings.json");
         std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
@@ -38,13 +32,8 @@ fn a_rule_against_reading_the_store_is_a_problem() {
         std::fs::write(&settings, denied.to_string()).unwrap();
         assert_eq!(offcut(home.path(), &["install", "claude-code"]).code, 0);
         let ran = offcut(home.path(), &["doctor", "claude-code"]);
-        let says = ran.out.contains("may not read the store");
-        assert_eq!(
-            (says, ran.code),
-            (is_about_store, i32::from(is_about_store)),
-            "{rule}: {}",
-            ran.out
-        );
+        let says = ran.out.contains("rules for `Read` in `permissions.deny`");
+        assert_eq!((says, ran.code), (is_about_reading, 0), "{}", ran.out);
     }
 }
 
@@ -78,11 +67,7 @@ fn an_installation_works_and_is_taken_back() {
 
     let ran = offcut(home.path(), &["doctor", "claude-code"]);
     assert!(ran.out.contains("works    a probe of"), "{}", ran.out);
-    assert!(
-        ran.out.contains("may read the store without asking"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.contains("all of it was in"), "{}", ran.out);
     let store = home.path().join(".local/share/offcut/store");
     let left: Vec<_> = std::fs::read_dir(&store)
         .unwrap()
@@ -91,10 +76,7 @@ fn an_installation_works_and_is_taken_back() {
         .collect();
     assert!(left.is_empty(), "the probe left {left:?}");
     let gain = offcut(home.path(), &["gain"]).out;
-    assert!(
-        gain.contains("has no journals yet"),
-        "the probe counts: {gain}"
-    );
+    assert!(gain.contains("has no rows yet"), "the probe counts: {gain}");
 
     let ran = offcut(home.path(), &["uninstall", "claude-code"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -168,7 +150,7 @@ fn with_a_server() -> (tempfile::TempDir, [std::path::PathBuf; 2]) {
 fn a_refused_change_changes_no_file() {
     let (home, files) = with_a_server();
     let text = std::fs::read_to_string(&files[0]).unwrap();
-    std::fs::write(&files[0], text.replace(" || true", " || date")).unwrap();
+    std::fs::write(&files[0], text + "}").unwrap();
     let texts = || {
         files
             .each_ref()
@@ -208,12 +190,11 @@ fn without_the_users_folder_servers_are_taken_out_or_named() {
     let (home, files) = with_a_server();
     std::fs::remove_dir_all(home.path().join(".local/share/offcut")).unwrap();
     let text = std::fs::read_to_string(&files[1]).unwrap();
-    let program = env!("CARGO_BIN_EXE_offcut");
-    std::fs::write(&files[1], text.replace(program, "/opt/offcut")).unwrap();
+    let own = text.replace("\"mcp\",", "\"mcp\", \"--limit=9000\",");
+    std::fs::write(&files[1], own).unwrap();
     let ran = offcut(home.path(), &["uninstall", "claude-code"]);
     assert!(
-        ran.out
-            .contains("Offcut stays in front of a, which no record"),
+        ran.out.contains("Offcut stays in front of a, with options"),
         "{}",
         ran.out
     );
@@ -300,7 +281,8 @@ fn the_agent_may_read_the_store_of_the_settings() {
     assert_eq!(offcut(home.path(), &["install", "claude-code"]).code, 0);
     let ran = offcut(home.path(), &["doctor", "claude-code"]);
     assert!(
-        ran.out.contains("may read the store without asking"),
+        ran.out
+            .contains(&format!("all of it was in {}", store.display())),
         "{}",
         ran.out
     );
@@ -333,36 +315,6 @@ fn gemini_cli_may_have_a_home_of_its_own() {
             .unwrap()
             .contains("offcut")
     );
-}
-
-#[test]
-fn another_shell_knows_the_folder_of_an_installation() {
-    for (agent, first, then) in [
-        ("claude-code", "OFFCUT_HOME=$HOME/x", ""),
-        ("opencode", "OFFCUT_HOME=$HOME/x", ""),
-        ("claude-code", "XDG_DATA_HOME=$HOME/x", ""),
-        ("claude-code", "", "XDG_DATA_HOME=$HOME/x"),
-    ] {
-        let home = tempfile::tempdir().unwrap();
-        let run = |env: &str, verb: &str| shell(home.path(), &format!("{env} $O {verb} {agent}"));
-        assert_eq!(run(first, "install").code, 0);
-        let doctor = run(then, "doctor").out;
-        assert!(
-            doctor.contains("all of it was in") && !doctor.contains("brings it up to date"),
-            "{doctor}"
-        );
-        let again = run(then, "install").out;
-        assert!(again.contains("is in it already"), "{again}");
-        let [folder, aside] = ["x", "aside"].map(|name| home.path().join(name));
-        _ = std::fs::rename(&folder, &aside);
-        let other = run("OFFCUT_HOME=$HOME/y", "install");
-        assert!(other.err.contains("uninstall"), "{}", other.err);
-        assert!(!folder.exists());
-        _ = std::fs::rename(&aside, &folder);
-        let ran = run("OFFCUT_HOME=$HOME/y", "uninstall").out;
-        assert!(ran.contains("is removed"), "{ran}");
-        assert!(!home.path().join(".claude/settings.json").exists());
-    }
 }
 
 #[test]
@@ -452,11 +404,9 @@ fn a_project_gets_settings_that_are_not_shared() {
     let found: Value = serde_json::from_str(&ran.out).unwrap();
     let works = found["findings"].as_array().unwrap();
     assert!(
-        works.iter().filter(|one| one["level"] == "works").count() >= 4,
+        works.iter().filter(|one| one["level"] == "works").count() >= 3,
         "{found:#}"
     );
-    let wrong = offcut(home.path(), &["uninstall", "claude-code"]).out;
-    assert!(wrong.contains("add --project"), "{wrong}");
     let wrong = offcut(home.path(), &["doctor", "claude-code"]).out;
     assert!(wrong.contains("add --project"), "{wrong}");
     offcut(

@@ -229,18 +229,10 @@ fn o4_no_url_of_a_settings_file_is_shown_with_its_secret() {
                         "input",
                         "--policy",
                         &policy,
-                        "--use-stores",
                         "--html",
                         "page.html",
                     ],
-                    &[
-                        "replay",
-                        "input",
-                        "--policy",
-                        &policy,
-                        "--use-stores",
-                        "--json",
-                    ],
+                    &["replay", "input", "--policy", &policy, "--json"],
                 ];
                 for args in commands {
                     run(folder.path(), args, &[]);

@@ -67,20 +67,5 @@ pub(super) fn findings(installation: &Installation) -> Vec<Finding> {
             format!("`offcut install {agent} --mcp-servers` puts it in front of them too"),
         ));
     }
-    if !servers.odd.is_empty() {
-        findings.push(Finding::note(
-            format!(
-                "MCP servers whose `command` or `args` are not texts: {}",
-                servers.odd.join(", ")
-            ),
-            format!("mend them in {path}"),
-        ));
-    }
-    if !servers.remote.is_empty() {
-        findings.push(Finding::note(
-            format!("MCP servers with a URL stay as they are: {}", servers.remote.join(", ")),
-            "to put Offcut in front of one, run `offcut mcp --listen 127.0.0.1:7770 --url URL`, and name that address instead",
-        ));
-    }
     findings
 }

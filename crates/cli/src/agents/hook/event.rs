@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use futures_util::stream;
 use offcut::hint::Hint;
 use offcut::{Chunk, ErrorChain, Part, ToolCall, ToolError, ToolOutput, ToolReduction};
+use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -178,30 +179,17 @@ fn put_around(text: &str, [before, after]: [&str; 2]) -> String {
     }
 }
 
-/// Replaces each `\ud800` to `\udfff` that is not part of a pair by `\ufffd`. `None` if there is
-/// none.
+/// Replaces each `\ud800` to `\udfff` that is not part of a pair by `\ufffd`.
 fn mend_surrogates(json: &str) -> Option<String> {
-    let bytes = json.as_bytes();
-    let unit = |at: usize| {
-        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
-    };
-    let (mut mended, mut copied, mut at) = (String::new(), 0, 0);
-    while let Some(skipped) = json.get(at..).and_then(|rest| rest.find('\\')) {
-        let next = at + skipped;
-        at = match unit(next) {
-            None => next + 2,
-            Some(0xD800..=0xDBFF) if matches!(unit(next + 6), Some(0xDC00..=0xDFFF)) => next + 12,
-            Some(0xD800..=0xDFFF) => {
-                mended += json.get(copied..next)?;
-                mended += "\\ufffd";
-                copied = next + 6;
-                copied
-            }
-            Some(_) => next + 6,
-        };
-    }
-    (copied > 0).then(|| mended + &json[copied..])
+    // A pair, a half of one, or another escape sequence.
+    const ESCAPES: &str =
+        r"(?i)\\(?:ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(ud[89a-f][0-9a-f]{2})|[^\n])";
+    let escapes = Regex::new(ESCAPES).ok()?;
+    let mended = escapes.replace_all(json, |found: &Captures<'_>| match found.get(1) {
+        Some(_) => r"\ufffd".to_owned(),
+        None => found[0].to_owned(),
+    });
+    Some(mended.into_owned())
 }
 
 /// Truncates one result of `given` texts, and returns no more. `None` if it stays unchanged.
@@ -280,7 +268,7 @@ mod tests {
         #[test]
         fn valid_json_is_not_mended(text: String) {
             let spelled = serde_json::to_string(&text).unwrap();
-            prop_assert_eq!(mend_surrogates(&spelled), None);
+            prop_assert_eq!(mend_surrogates(&spelled), Some(spelled));
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::refused;
 use super::installation::Installation;
-use super::jsonc::{Addition, COMMAND};
+use super::jsonc::Addition;
 use crate::agents::Agent;
 use crate::agents::layout::{self, Home};
 use crate::failure::Failure;
@@ -113,7 +113,7 @@ fn hook_words(installation: &Installation) -> Result<Vec<String>, Failure> {
 
 /// The words of a command of Offcut. A folder of the user that is not the default one is named, since an agent may run
 /// without the variable.
-pub(crate) fn words(
+pub(super) fn words(
     installation: &Installation,
     arguments: [&str; 2],
 ) -> Result<Vec<String>, Failure> {
@@ -128,15 +128,16 @@ pub(crate) fn words(
     Ok(words)
 }
 
-/// The user's folder that the command of `agent` in the `text` of a file names.
-pub(super) fn named_home(text: &str, agent: Agent) -> Option<Home> {
-    let lines = (format!(" hook {agent}"), '"');
-    let lists = (format!(r#""hook","{agent}""#), '[');
-    [lines, lists].iter().find_map(|(end, start)| {
-        let command = text[..text.find(end)?].rsplit(*start).next()?;
-        let home = command.split_once("OFFCUT_HOME=")?.1;
-        Some(Home::at(home.split(['\'', '"']).next()?))
-    })
+/// Refuses a program that could not be found again.
+pub(super) fn expect_name(program: &Path) -> Result<(), Failure> {
+    let name = program.file_name().and_then(|name| name.to_str());
+    match name.is_some_and(|name| name.starts_with("offcut")) {
+        true => Ok(()),
+        false => Err(refused(
+            program,
+            "the program's name has to begin with `offcut`, by which `uninstall` finds it",
+        )),
+    }
 }
 
 /// A path that settings can hold.
@@ -172,74 +173,39 @@ pub(super) fn checked(agent: Agent, settings: Value) -> Result<Value, String> {
     }
 }
 
-/// The command that the `text` of a plug-in of ours runs, as a line of a shell.
+/// The command of ours that the `text` of a plug-in runs, as a line of a shell.
 pub(crate) fn command_of_plugin(text: &str, agent: Agent) -> Option<String> {
     let mut lines = text.lines();
     let list = lines.find_map(|line| line.strip_prefix("const COMMAND = ")?.strip_suffix(';'))?;
     let words: Vec<String> = serde_json::from_str(list).ok()?;
-    let is_ours = words.ends_with(&["hook".to_owned(), agent.facts().name.to_owned()]);
-    is_ours.then(|| line_of(&words))
+    Some(line_of(&words)).filter(|command| is_ours(command, agent))
 }
 
-/// The hooks in an agent's settings with a [command of ours](own_commands_in) as installations have it, whatever the
-/// group.
-pub(super) fn hooks_in(settings: &Value, agent: Agent, known: &[Addition]) -> Vec<Addition> {
-    let ends = ["", " 2>/dev/null"].map(|end| format!(" hook {agent}{end} || true"));
-    let path = format!("hooks.{}", agent.facts().event);
-    let mut commands = own_commands_in(settings, agent, known);
-    commands.retain(|command| ends.iter().any(|end| command.ends_with(end)));
-    let hook = |command| Addition::element(&path, json!({"hooks": [{"command": command}]}));
-    commands.into_iter().map(hook).collect()
-}
-
-/// The commands in an agent's settings whose program is called `offcut…`, or as in a `known` value. Another program may
-/// have hooks of agents too.
-pub(super) fn own_commands_in(settings: &Value, agent: Agent, known: &[Addition]) -> Vec<String> {
-    let known = known.iter().filter_map(|one| one.value.pointer(COMMAND));
-    let known = known.filter_map(|command| program_in(command.as_str()?, agent));
-    let known: Vec<&str> = known.collect();
-    let mut commands = commands_in(settings, agent);
-    commands.retain(|command| {
-        let program = program_in(command, agent).unwrap_or_default();
-        // One without a path may stand after other words.
-        let mut words = program.split(' ');
-        words.any(|word| word.starts_with("offcut")) || known.contains(&program)
-    });
-    commands
-}
-
-/// The name of the file that a hook's command runs.
-fn program_in(command: &str, agent: Agent) -> Option<&str> {
-    let (words, _) = command.split_once(&*format!(" hook {agent}"))?;
-    words
-        .trim_end_matches(['\'', '"'])
-        .rsplit(['/', '\\'])
-        .next()
-}
-
-/// The commands in an agent's settings that answer with Offcut.
+/// The commands of ours in an agent's settings.
 pub(crate) fn commands_in(settings: &Value, agent: Agent) -> Vec<String> {
-    let ours = format!(" hook {agent}");
     let groups = settings["hooks"][agent.facts().event].as_array();
     let hooks = groups.into_iter().flatten();
     let hooks = hooks.filter_map(|group| group["hooks"].as_array());
     let commands = hooks.flatten().filter_map(|hook| hook["command"].as_str());
     commands
-        .filter(|command| command.contains(&ours))
+        .filter(|command| is_ours(command, agent))
         .map(str::to_owned)
         .collect()
 }
 
-/// Additions in words, one line each.
-pub(super) fn in_words(additions: &[Addition]) -> Vec<String> {
-    let in_words = |addition: &Addition| {
-        let value = &addition.value;
-        let command = value.pointer(COMMAND).unwrap_or(value);
-        let text = command.as_str().map(str::to_owned);
-        let text = text.unwrap_or_else(|| command.to_string());
-        format!("{}: {text}", addition.path.join("."))
+/// Returns true if a command of a shell asks a program called `offcut…` for `agent`. Another program may have hooks of
+/// agents too.
+pub(super) fn is_ours(command: &str, agent: Agent) -> bool {
+    let Some((program, rest)) = command.split_once(&*format!(" hook {agent}")) else {
+        return false;
     };
-    additions.iter().map(in_words).collect()
+    // One without quotes may stand after other words.
+    let (program, ends): (_, &[char]) = match program.strip_suffix(['\'', '"']) {
+        Some(quoted) => (quoted, &['/', '\\', '\'', '"']),
+        None => (program, &['/', '\\', ' ']),
+    };
+    let name = program.rsplit(ends).next().unwrap_or_default();
+    name.starts_with("offcut") && (rest.is_empty() || rest.starts_with(' '))
 }
 
 #[cfg(test)]

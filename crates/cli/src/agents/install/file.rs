@@ -1,4 +1,4 @@
-//! Files of agents: read, and replaced in one step.
+//! Files of agents: read, changed in memory, and written in one step.
 
 use std::fmt;
 use std::fs::{self, Metadata, OpenOptions};
@@ -14,14 +14,16 @@ use crate::failure::Failure;
 /// A byte order mark.
 pub(super) const MARK: &str = "\u{feff}";
 
-/// A file of an agent, as it is before a change.
+/// A file of an agent, with a change that may still have to be written.
 #[derive(Debug)]
 pub(crate) struct AgentFile {
     /// The file as the agent knows it.
     path: PathBuf,
     /// The file itself, symbolic links followed.
     target: PathBuf,
-    /// The bytes; `None` if there is no file.
+    /// The bytes that it was found with; `None` if there is no file.
+    found: Option<Vec<u8>>,
+    /// The bytes that it is to have.
     bytes: Option<Vec<u8>>,
 }
 
@@ -50,8 +52,14 @@ impl AgentFile {
         Ok(Self {
             path: path.to_owned(),
             target,
+            found: bytes.clone(),
             bytes,
         })
+    }
+
+    /// The file as the agent knows it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The bytes; `None` if there is no file.
@@ -71,41 +79,63 @@ impl AgentFile {
         refused(&self.path, problem)
     }
 
-    /// A new text for the file, with the byte order mark that it has.
-    pub(crate) fn marked(&self, text: &str) -> String {
+    /// Gives the file other bytes, or removes it, once it is written.
+    pub(crate) fn set(&mut self, bytes: Option<Vec<u8>>) {
+        self.bytes = bytes;
+    }
+
+    /// Gives the file another text, with the byte order mark that it has.
+    pub(crate) fn set_text(&mut self, text: &str) {
         let is_marked = self
             .bytes()
             .unwrap_or_default()
             .starts_with(MARK.as_bytes());
-        [if is_marked { MARK } else { "" }, text].concat()
+        let text = [if is_marked { MARK } else { "" }, text].concat();
+        self.bytes = Some(text.into_bytes());
+    }
+
+    /// Returns true if it is not as it was found.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.bytes != self.found
     }
 
     /// Replaces the file's content in one step, or removes the file. Its mode stays, and a link stays a link. A
     /// file with something that a new one would not have, such as another owner, is written in place.
-    pub(crate) fn replace(&self, bytes: Option<&[u8]>) -> Result<(), Failure> {
-        if bytes == self.bytes() {
+    pub(crate) fn write(&self) -> Result<(), Failure> {
+        self.replace(self.found.as_deref(), self.bytes())
+    }
+
+    /// Takes back what was written.
+    pub(crate) fn restore(&self) -> Result<(), Failure> {
+        self.replace(self.bytes(), self.found.as_deref())
+    }
+
+    fn replace(&self, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), Failure> {
+        if old == new {
             return Ok(());
         }
         self.expect_writable()?;
         let failed = because(&self.path, "it can't be changed");
-        let staged = bytes.map(|bytes| self.stage(bytes));
+        let staged = new.map(|bytes| self.stage(bytes));
         let staged = staged.transpose().map_err(&failed)?;
-        self.expect_unchanged()?;
-        let replaced = match (bytes, staged.flatten()) {
+        if read_file(&self.target).ok().as_deref() != old {
+            return Err(self.refused("somebody changed it at the same moment; try again"));
+        }
+        let replaced = match (new, staged.flatten()) {
             (None, _) => fs::remove_file(&self.target),
             (Some(_), Some(staged)) => staged
                 .persist(&self.target)
                 .map(drop)
                 .map_err(|error| error.error),
-            (Some(bytes), None) => self.write_in_place(bytes),
+            (Some(bytes), None) => self.write_in_place(old.unwrap_or_default(), bytes),
         };
         replaced.map_err(failed)
     }
 
-    /// Refuses a file that is read-only.
+    /// Refuses a changed file that is read-only.
     pub(crate) fn expect_writable(&self) -> Result<(), Failure> {
         let found = fs::metadata(&self.target);
-        if found.is_ok_and(|found| found.permissions().readonly()) {
+        if self.is_changed() && found.is_ok_and(|found| found.permissions().readonly()) {
             return Err(self.refused(
                 "it is read-only; make it writable, or add the lines of docs/agents.md yourself",
             ));
@@ -131,7 +161,7 @@ impl AgentFile {
         Ok(is_alike.then_some(staged))
     }
 
-    fn write_in_place(&self, bytes: &[u8]) -> io::Result<()> {
+    fn write_in_place(&self, old: &[u8], new: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).open(&self.target)?;
         let mut write = |bytes: &[u8]| {
             file.rewind()?;
@@ -139,19 +169,10 @@ impl AgentFile {
             file.set_len(bytes.len() as u64)?;
             file.sync_all()
         };
-        write(bytes).inspect_err(|_| {
+        write(new).inspect_err(|_| {
             // The disk may be full; there was room for this.
-            _ = write(self.bytes().unwrap_or_default());
+            _ = write(old);
         })
-    }
-
-    /// Refuses if somebody has changed the file after it was read.
-    fn expect_unchanged(&self) -> Result<(), Failure> {
-        let now = read_file(&self.target).ok();
-        if now == self.bytes {
-            return Ok(());
-        }
-        Err(self.refused("somebody changed it at the same moment; try again"))
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The place of the command in a group of hooks that is an addition.
-pub(super) const COMMAND: &str = "/hooks/0/command";
+const COMMAND: &str = "/hooks/0/command";
 
 /// A value that is added to a list in a settings file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,17 @@ impl Addition {
         let found = names.try_fold(settings, |value, name| value.get(name));
         let list = found.and_then(Value::as_array);
         list.is_some_and(|list| list.contains(&self.value))
+    }
+
+    /// The addition in words, one line.
+    pub(super) fn in_words(&self) -> String {
+        let text = self.value.pointer(COMMAND).unwrap_or(&self.value).as_str();
+        self.naming(text.unwrap_or_default())
+    }
+
+    /// The same with another text for its value.
+    fn naming(&self, text: &str) -> String {
+        format!("{}: {text}", self.path.join("."))
     }
 }
 
@@ -83,16 +94,18 @@ pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
     Ok(added)
 }
 
-/// Removes additions, hooks with their commands in other groups, and lists and objects that are empty without them and
-/// that `original`, if known, did not have.
+/// Removes additions, hooks with commands of ours in the same lists, and lists and objects that are empty without them
+/// and that `original`, if known, did not have. Returns what was removed in words, too.
 pub(crate) fn remove(
     text: &str,
     additions: &[Addition],
+    is_ours: impl Fn(&str) -> bool,
     original: Option<&Value>,
-) -> Result<String, String> {
+) -> Result<(String, Vec<String>), String> {
     parse(text)?;
     let root = root(text)?;
-    for addition in additions.iter().rev() {
+    let mut all = Vec::new();
+    for addition in additions {
         let mut object = root.object_value();
         let mut way = Vec::new();
         for name in &addition.path {
@@ -104,41 +117,45 @@ pub(crate) fn remove(
         }
         let last = way.last().filter(|_| way.len() == addition.path.len());
         let list = last.and_then(CstObjectProp::array_value);
-        let command = addition.value.pointer(COMMAND);
-        let mut is_removed = false;
+        let mut removed = Vec::new();
         // Somebody may have copied it, or changed it around its command.
         for element in list.iter().flat_map(CstArray::elements) {
             if is_equal(&element, &addition.value) {
                 element.remove();
-                is_removed = true;
-            } else if let Some(command) = command {
-                is_removed |= remove_hook(element, command);
+                removed.push(addition.in_words());
+            } else if addition.value.pointer(COMMAND).is_some() {
+                let hooks = remove_hooks(element, &is_ours);
+                removed.extend(hooks.iter().map(|command| addition.naming(command)));
             }
         }
-        if is_removed {
+        if !removed.is_empty() {
             remove_empty(&way, &addition.path, original);
         }
+        removed.dedup();
+        all.extend(removed);
     }
-    Ok(root.to_string())
+    Ok((root.to_string(), all))
 }
 
-/// Removes the hooks with this command from a `group` of hooks, and the group if it has no other. Returns false if
-/// there is none.
-fn remove_hook(group: CstNode, command: &Value) -> bool {
+/// Removes the hooks with commands of ours from a `group` of hooks, and the group if it has no other. Returns their
+/// commands.
+fn remove_hooks(group: CstNode, is_ours: impl Fn(&str) -> bool) -> Vec<String> {
     let hooks = group
         .as_object()
         .and_then(|group| group.array_value("hooks"));
-    let hooks = hooks.iter().flat_map(CstArray::elements);
-    let (ours, others): (Vec<_>, Vec<_>) = hooks.partition(|hook| {
-        let hook = hook.to_serde_value();
-        hook.is_some_and(|hook| hook["command"] == *command)
-    });
-    let is_there = !ours.is_empty();
-    match is_there && others.is_empty() {
+    let hooks: Vec<CstNode> = hooks.iter().flat_map(CstArray::elements).collect();
+    let command = |hook: &CstNode| {
+        let command = hook.to_serde_value()?["command"].as_str()?.to_owned();
+        is_ours(&command).then_some(command)
+    };
+    let (ours, others): (Vec<_>, Vec<_>) =
+        hooks.into_iter().partition(|hook| command(hook).is_some());
+    let commands = ours.iter().filter_map(command).collect();
+    match others.is_empty() && !ours.is_empty() {
         true => group.remove(),
         false => ours.into_iter().for_each(CstNode::remove),
     }
-    is_there
+    commands
 }
 
 /// Removes the properties of `way` from the inside while they are empty and were not in `original`.
@@ -258,7 +275,9 @@ mod tests {
                 .into_iter()
                 .filter(|addition| *addition != additions()[1] || !file.contains("Read"))
                 .collect();
-            let removed = remove(&added, &missing, Some(&original)).unwrap();
+            let removed = remove(&added, &missing, |_| false, Some(&original))
+                .unwrap()
+                .0;
             assert_eq!(parse(&removed).unwrap(), original, "{added}{removed}");
             for comment in ["// mine", "// first", "/* mine too */"] {
                 assert_eq!(removed.contains(comment), file.contains(comment));
@@ -269,7 +288,7 @@ mod tests {
     #[test]
     fn copies_of_what_was_added_go_too() {
         let file = "{\"allow\": [\"Bash\", \"Read(//store/**)\", \"Edit\", \"Read(//store/**)\"]}";
-        let removed = remove(file, &additions(), None).unwrap();
+        let (removed, _) = remove(file, &additions(), |_| false, None).unwrap();
         assert_eq!(parse(&removed).unwrap(), json!({"allow": ["Bash", "Edit"]}));
     }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use offcut::config::read_file;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::because;
@@ -21,9 +20,6 @@ pub(crate) struct Record {
     pub(crate) additions: Vec<Addition>,
     /// True if there was a file before the change; the backup holds its bytes.
     pub(crate) had_file: bool,
-    /// The folders that were created for it, the innermost first.
-    #[serde(default)]
-    pub(crate) folders: Vec<PathBuf>,
     /// The file's text after the change.
     pub(crate) written: String,
 }
@@ -68,22 +64,20 @@ impl StoredRecord {
 
 /// Finds the record of the file at `path` in a folder of records, which may be missing.
 pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<StoredRecord>, Failure> {
-    let all = all(folder)?;
-    Ok(all.into_iter().find(|stored| stored.record.file == path))
-}
-
-/// Reads all records of a folder, which may be missing.
-pub(crate) fn all(folder: &Path) -> Result<Vec<StoredRecord>, Failure> {
     let paths = layout::paths_in(folder).map_err(because(folder, "it can't be read"))?;
     let is_json = |path: &PathBuf| {
         path.extension()
             .is_some_and(|extension| extension == "json")
     };
-    let records = paths.into_iter().filter(is_json).map(|json| {
-        let record = read_json(&json, "Offcut's lines from the agent's settings")?;
-        Ok(record.map(|record| StoredRecord { json, record }))
-    });
-    records.filter_map(Result::transpose).collect()
+    for json in paths.into_iter().filter(is_json) {
+        let problem = "it is damaged; remove it, and Offcut's lines from the agent's settings";
+        let read = serde_json::from_slice(AgentFile::read(&json)?.bytes().unwrap_or_default());
+        let record: Record = read.map_err(because(&json, problem))?;
+        if record.file == path {
+            return Ok(Some(StoredRecord { json, record }));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes a record, and a backup of the file as it was before. An older record of the file is replaced.
@@ -102,7 +96,8 @@ pub(crate) fn write(
     };
     // New files can be read by their user alone: settings hold secrets.
     replace(&backup(&json), original)?;
-    write_json(&json, Some(record))?;
+    let text = serde_json::to_vec_pretty(record).map_err(because(&json, "it can't be written"))?;
+    replace(&json, Some(&text))?;
     Ok(original.map(|_| backup(&json)))
 }
 
@@ -111,25 +106,7 @@ fn backup(json: &Path) -> PathBuf {
 }
 
 fn replace(path: &Path, bytes: Option<&[u8]>) -> Result<(), Failure> {
-    AgentFile::read(path)?.replace(bytes)
-}
-
-/// Reads the record at `path`; `None` if there is none. If it is damaged, it and `rest` have to go by hand.
-pub(crate) fn read_json<T: DeserializeOwned>(
-    path: &Path,
-    rest: &str,
-) -> Result<Option<T>, Failure> {
-    let file = AgentFile::read(path)?;
-    let read = file.bytes().map(serde_json::from_slice).transpose();
-    read.map_err(because(
-        path,
-        &format!("it is damaged; remove it, and {rest}"),
-    ))
-}
-
-/// Writes the record at `path`, or removes it.
-pub(crate) fn write_json(path: &Path, record: Option<&impl Serialize>) -> Result<(), Failure> {
-    let text = record.map(serde_json::to_vec_pretty).transpose();
-    let text = text.map_err(because(path, "it can't be written"))?;
-    replace(path, text.as_deref())
+    let mut file = AgentFile::read(path)?;
+    file.set(bytes.map(<[u8]>::to_vec));
+    file.write()
 }

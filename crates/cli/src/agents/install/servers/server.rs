@@ -31,17 +31,16 @@ pub(super) enum ArgsPlace {
     /// They are in the same list as the command.
     Inside,
     /// There are none. This begins a list of them after the command.
-    Missing { key: &'static str },
+    Missing { beginning: &'static str },
 }
 
-impl ServerCommand {
-    /// Returns true if `front` is in front of other words.
-    pub(super) fn is_behind(&self, front: &[String]) -> bool {
-        self.words.len() > front.len() && self.words.starts_with(front)
-    }
+/// The texts by which a list of arguments begins where there was none: in JSON, in a table of TOML, and in an inline
+/// one. By its space, such a list is told from an empty one that somebody wrote.
+pub(super) const BEGINNINGS: [&str; 3] = [", \"args\": [ ", "\nargs = [ ", ", args = [ "];
 
+impl ServerCommand {
     /// The words that run Offcut, if it is in front of the server.
-    pub(super) fn front(&self) -> Option<&[String]> {
+    pub(super) fn offcut(&self) -> Option<&[String]> {
         let at = match &self.words[..] {
             [env, home, ..] if env == "env" && home.starts_with("OFFCUT_HOME=") => 2,
             _ => 0,
@@ -51,5 +50,15 @@ impl ServerCommand {
         };
         let name = program.rsplit('/').next().unwrap_or_default();
         (name.starts_with("offcut") && mcp == "mcp").then(|| &self.words[..=at])
+    }
+
+    /// The number of words that an installation has put in front of the server: those that run Offcut, `mcp` and `--`.
+    /// One with others between these was written by the user.
+    pub(super) fn front(&self) -> usize {
+        let after = self.offcut().map_or(0, |words| words.len() + 1);
+        match &self.words[after..] {
+            [dashes, _, ..] if after > 0 && dashes == "--" => after + 1,
+            _ => 0,
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::server::{ArgsPlace, Server, ServerCommand};
+use super::server::{ArgsPlace, BEGINNINGS, Server, ServerCommand};
 
 #[derive(Deserialize)]
 struct Settings {
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Server>, String> {
                     start: list.span().start,
                 },
                 None => ArgsPlace::Missing {
-                    key: key_after(text, span.start),
+                    beginning: beginning_after(text, span.start),
                 },
             };
             let rest = entry.args.map(Spanned::into_inner).unwrap_or_default();
@@ -69,10 +69,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Server>, String> {
 
 /// The text that begins a list of arguments after the command at `at`: on a line of its own in a table, in
 /// the same line in an inline one.
-fn key_after(text: &str, at: usize) -> &'static str {
+fn beginning_after(text: &str, at: usize) -> &'static str {
     let line = text[..at].rsplit('\n').next().unwrap_or_default();
     let key = line.trim_start().trim_start_matches(['"', '\'']);
     let before = key.strip_prefix("command").unwrap_or_default();
     let is_alone = before.trim_start_matches(['"', '\'']).trim() == "=";
-    if is_alone { "\nargs = " } else { ", args = " }
+    BEGINNINGS[if is_alone { 1 } else { 2 }]
 }

@@ -1,12 +1,10 @@
 //! MCP servers in JSON, with comments or without.
 
-use std::collections::HashSet;
-
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::server::{ArgsPlace, Server, ServerCommand};
+use super::server::{ArgsPlace, BEGINNINGS, Server, ServerCommand};
 
 /// Reads the servers below `keys`, in one of which `*` stands for any name.
 pub(super) fn read(text: &str, keys: &[&[&str]]) -> Result<Vec<Server>, String> {
@@ -19,29 +17,22 @@ pub(super) fn read(text: &str, keys: &[&[&str]]) -> Result<Vec<Server>, String> 
     let mut servers = Vec::new();
     if let Some(Value::Object(root)) = &parsed.value {
         for keys in keys {
-            collect(root, keys, &mut Vec::new(), &mut servers)?;
+            collect(root, keys, &mut Vec::new(), &mut servers);
         }
     }
     Ok(servers)
 }
 
-fn collect(
-    object: &Object<'_>,
-    keys: &[&str],
-    path: &mut Vec<String>,
-    all: &mut Vec<Server>,
-) -> Result<(), String> {
-    no_name_twice(object, path)?;
+fn collect(object: &Object<'_>, keys: &[&str], path: &mut Vec<String>, all: &mut Vec<Server>) {
     let Some((key, rest)) = keys.split_first() else {
         for property in &object.properties {
             if let Value::Object(server) = &property.value {
                 path.push(property.name.as_str().to_owned());
-                no_name_twice(server, path)?;
                 all.extend(server_in(server, path.clone()));
                 path.pop();
             }
         }
-        return Ok(());
+        return;
     };
     for property in &object.properties {
         let name = property.name.as_str();
@@ -49,32 +40,21 @@ fn collect(
             && (*key == "*" || *key == name)
         {
             path.push(name.to_owned());
-            collect(inner, rest, path, all)?;
+            collect(inner, rest, path, all);
             path.pop();
         }
     }
-    Ok(())
 }
 
-/// Fails if an object has a name twice: an agent takes one of the two, and we might change the other.
-fn no_name_twice(object: &Object<'_>, path: &[String]) -> Result<(), String> {
-    let mut names = HashSet::new();
-    let mut all = object.properties.iter().map(|one| one.name.as_str());
-    match all.find(|name| !names.insert(name.to_owned())) {
-        None => Ok(()),
-        Some(twice) => {
-            let place = path.iter().map(String::as_str).chain([twice]);
-            let place: Vec<&str> = place.collect();
-            Err(format!(
-                "`{}` is there twice: remove one of them",
-                place.join(".")
-            ))
-        }
-    }
+/// The last property called `name`, which is the one that agents take.
+fn property<'o, 'a>(object: &'o Object<'a>, name: &str) -> Option<&'o Value<'a>> {
+    let mut all = object.properties.iter().rev();
+    let found = all.find(|property| property.name.as_str() == name);
+    found.map(|property| &property.value)
 }
 
 fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
-    let is_named = |name: &&str| server.get(name).is_some();
+    let is_named = |name: &&str| property(server, name).is_some();
     let is_local = is_named(&"command");
     let is_remote = ["url", "httpUrl", "serverUrl"].iter().any(is_named);
     let command = command_in(server);
@@ -87,12 +67,12 @@ fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
 
 /// The command of a server; `None` if it has none that consists of texts.
 fn command_in(server: &Object<'_>) -> Option<ServerCommand> {
-    let (command, args) = (server.get("command")?, server.get("args"));
-    let (elements, args) = match (&command.value, args.map(|args| &args.value)) {
+    let command = property(server, "command")?;
+    let (elements, args) = match (command, property(server, "args")) {
         (Value::Array(list), _) => (list.elements.iter().collect(), ArgsPlace::Inside),
         (program, None) => {
-            let key = ", \"args\": ";
-            (vec![program], ArgsPlace::Missing { key })
+            let beginning = BEGINNINGS[0];
+            (vec![program], ArgsPlace::Missing { beginning })
         }
         (program, Some(Value::Array(list))) => {
             let start = list.range().start;

@@ -1,0 +1,91 @@
+//! Changes of a text by which servers get Offcut in front, or lose it.
+
+use std::ops::Range;
+
+use super::server::{ArgsPlace, BEGINNINGS, Server, ServerCommand};
+
+/// A place of the text, and what takes it.
+type TextEdit = (Range<usize>, String);
+
+/// The text in which the servers over stdio that are `chosen` have `front`, a program and its arguments, in front.
+pub(super) fn wrapped(
+    text: &str,
+    servers: &[Server],
+    front: &[String],
+    chosen: impl Fn(usize, &ServerCommand) -> bool,
+) -> String {
+    let commands = servers.iter().map(|server| &server.command).enumerate();
+    let commands = commands.filter_map(|(nth, command)| {
+        let command = command.as_ref()?;
+        chosen(nth, command).then_some(command)
+    });
+    applied(
+        text,
+        commands.flat_map(|command| wrapping(text, command, front)),
+    )
+}
+
+/// The changes that put words in front of a command.
+fn wrapping(text: &str, command: &ServerCommand, front: &[String]) -> Vec<TextEdit> {
+    // A string of JSON is one of TOML too.
+    let quoted = |word: &String| serde_json::Value::from(word.as_str()).to_string();
+    let front: Vec<String> = front.iter().map(quoted).collect();
+    let (own, first) = (command.places[0].clone(), command.places.get(1));
+    let (program, words) = (front[0].clone(), front[1..].join(", "));
+    let original = &text[own.clone()];
+    match command.args {
+        ArgsPlace::Inside => vec![(own.start..own.start, front.join(", ") + ", ")],
+        ArgsPlace::Missing { beginning } => {
+            vec![(own, format!("{program}{beginning}{words}, {original}]"))]
+        }
+        ArgsPlace::List { start } => {
+            let (at, comma) = first.map_or((start + 1, ""), |first| (first.start, ", "));
+            vec![
+                (own.clone(), program),
+                (at..at, format!("{words}, {original}{comma}")),
+            ]
+        }
+    }
+}
+
+/// The text without what is in front of servers, also where the text was written anew.
+pub(super) fn bare(text: &str, servers: &[Server]) -> String {
+    let commands = servers.iter().filter_map(|server| server.command.as_ref());
+    let commands = commands.filter(|command| command.front() > 0);
+    applied(text, commands.flat_map(|command| unwrapping(text, command)))
+}
+
+/// The changes that take Offcut's words from the front of a command.
+fn unwrapping(text: &str, command: &ServerCommand) -> Vec<TextEdit> {
+    let (places, nth) = (&command.places, command.front());
+    let (own, original) = (places[0].clone(), &places[nth]);
+    if matches!(command.args, ArgsPlace::Inside) {
+        return vec![(own.start..original.start, String::new())];
+    }
+    let between = text.get(own.end..places[1].start);
+    let is_begun = between.is_some_and(|between| BEGINNINGS.contains(&between));
+    let command = text[original.clone()].to_owned();
+    if is_begun && text[original.end..].starts_with(']') {
+        return vec![(own.start..original.end + 1, command)];
+    }
+    let rest = &text[original.end..];
+    let spaces = rest.len() - rest.trim_start().len();
+    let end = match places.get(nth + 1) {
+        Some(next) => next.start,
+        // A list that was written anew may have a comma after its last word.
+        None if rest[spaces..].starts_with(',') => original.end + spaces + 1,
+        None => original.end,
+    };
+    vec![(own, command), (places[1].start..end, String::new())]
+}
+
+fn applied(text: &str, edits: impl Iterator<Item = TextEdit>) -> String {
+    let mut text = text.to_owned();
+    let mut edits: Vec<TextEdit> = edits.collect();
+    // From the last to the first, so that places stay.
+    edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    for (place, new) in edits {
+        text.replace_range(place, &new);
+    }
+    text
+}

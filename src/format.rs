@@ -3,8 +3,8 @@
 //! A [`Format`] reads and edits one message type. [`Messages`] presents a list of such messages as
 //! a [`Conversation`], the trait that plans and middlewares work with. Ready to use are [`Plain`]
 //! for this crate's own [`Message`], and [`OpenAiChat`], [`Responses`], [`Anthropic`] and
-//! [`Gemini`] for wire JSON. [`WireFormat`] is any one of these four, for files of unknown kind.
-//! [`Spelled`] runs any of them over the text of messages. [`RequestBody`] is a request's body as
+//! [`Gemini`], all of them a [`WireFormat`], for wire JSON.
+//! [`Spelled`] runs these over the text of messages. [`RequestBody`] is a request's body as
 //! text, and changes only what is replaced. A [`LoopFormat`] is one in which a loop also writes.
 
 mod anthropic;
@@ -32,19 +32,16 @@ use auto_impl::auto_impl;
 
 #[doc(no_inline)]
 pub use crate::json::{InvalidJson, JsonRef, JsonText};
-pub use anthropic::Anthropic;
 pub use body::{BodyError, RequestBody};
 pub use conversation::{Conversation, Messages};
 pub use foreign::foreign_format;
-pub use gemini::Gemini;
 pub use loops::LoopFormat;
-pub use openai_chat::OpenAiChat;
 pub use piece::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 pub(crate) use place::{Place, Places};
 pub use plain::{Message, Plain};
-pub use responses::Responses;
 pub use spelled::Spelled;
-pub use wire::{UnknownWireFormat, WireFormat};
+pub use wire::UnknownWireFormat;
+pub use wire::WireFormat::{self, Anthropic, Gemini, OpenAiChat, Responses};
 
 /// Reads and edits the tool calls and results of one message type. Three methods make any message
 /// type work with this crate; two more let a pass replace long texts of users.

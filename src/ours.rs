@@ -9,7 +9,7 @@ use crate::backend::{BackendError, ErrorKind, Location};
 use crate::config::Policy;
 use crate::format::PartRef;
 use crate::hint::{Hint, Kind};
-use crate::read_back::{HintContext, has_known_sentence, previews, shows_only};
+use crate::read_back::shows_only;
 use crate::session::Session;
 
 /// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.
@@ -38,19 +38,17 @@ pub(crate) async fn classify(session: &Session, text: &str) -> Result<Classified
     if !hints.iter().any(|hint| resolve(hint).is_some()) {
         return Ok(Classified::Content);
     }
-    let said = HintContext {
-        prose: &session.prose,
-        tool: "",
-        reader: session.reader(),
-        own: &|_| None,
-    };
     let mut locations = Vec::new();
     for hint in hints {
-        let Some(stored) = resolve(&hint) else {
+        let Some(ApparentHint {
+            hint,
+            stored: Some(stored),
+        }) = session.apparent_hint(hint)
+        else {
             return Ok(Classified::Imitation);
         };
         match stored.whole().await {
-            Ok(Some(content)) if shows_only(&hint, &content, said) => {
+            Ok(Some(content)) if shows_only(&hint, &content, |_| None) => {
                 locations.push(stored.location);
             }
             Ok(_) => return Ok(Classified::Imitation),
@@ -132,18 +130,6 @@ impl ApparentHint {
         let is_cleared = matches!(self.hint.kind, Kind::Cleared | Kind::Link);
         (is_cleared || self.stored.is_none())
             && self.hint.preview.len() <= policy.stub_length.bytes_for(self.hint.bytes)
-    }
-}
-
-/// Returns true if a hint shows and says nothing but what it should about the content stored where it leads.
-/// `is_short` is true for a hint of clearing that is believed whatever its words.
-pub(crate) fn is_ours(hint: &Hint, content: &[u8], said: HintContext<'_>, is_short: bool) -> bool {
-    match hint.kind {
-        Kind::Cleared => {
-            previews(hint, content, said.own)
-                && (is_short || has_known_sentence(hint, content, said))
-        }
-        _ => shows_only(hint, content, said),
     }
 }
 

@@ -184,8 +184,8 @@ pub enum Reason {
     NoGain,
     /// The whole pass would have freed less than `clear_at_least_tokens`.
     TooLittle,
-    /// It is as short as a hint of ours but could not be verified as one: it is reworded, or leads
-    /// to content that is too long to compare.
+    /// It is as short as a hint of ours but could not be verified as one, since it leads to content that is too
+    /// long to compare.
     Unverified,
     /// The store failed.
     StoreFailed,

@@ -6,9 +6,8 @@ use super::pass::Pass;
 use super::stub::{Line, Shown, expected, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
-use crate::ours::is_ours;
 use crate::preview::text::utf8::text_of;
-use crate::read_back::{HintContext, previews, texts_in};
+use crate::read_back::{shows_only, texts_in};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
 /// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
@@ -71,11 +70,11 @@ async fn compare(
             texts.push(shown.expected);
             continue;
         };
-        let Some((preview, parts)) = found else {
+        let Some(preview) = found else {
             return Ok(None);
         };
         let mut draft = shown.draft;
-        (draft.parts, draft.hint.preview) = (parts, preview);
+        draft.hint.preview = preview;
         texts.push(pass.session.hint(draft, Some(stored.location.clone())));
         locations.push(stored.location);
     }
@@ -83,37 +82,31 @@ async fn compare(
     Ok(Some(Line::Ready(text, locations)))
 }
 
-/// Returns the preview of the stored content that a hint shows, and the number of texts joined in
-/// that content; `None` if the hint shows something else, or leads nowhere.
+/// Returns the preview of the stored content that a hint shows; `None` if the hint shows something else, or leads nowhere.
 async fn preview_of_content(
     pass: &Pass<'_>,
     shown: &Shown,
     decision: &mut Decision,
-) -> Result<Option<(String, usize)>, Reason> {
+) -> Result<Option<String>, Reason> {
     let Shown {
         own,
-        draft,
         previewer,
         budget,
         was_previewed_in,
         ..
     } = shown;
-    let (session, hint) = (pass.session, &own.hint);
+    let hint = &own.hint;
     let Some(stored) = &own.stored else {
         return Ok(None);
     };
     // A hint no longer than one of ours may be left alone.
     let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
         && hint.preview.len() <= *was_previewed_in;
-    let unverified = if may_stay {
-        Err(Reason::Unverified)
-    } else {
-        Ok(None)
-    };
     let content = match pass.outages.ask(&stored.backend, stored.whole()).await {
         Ok(Some(content)) => content,
         // Too large to compare.
-        Ok(None) => return unverified,
+        Ok(None) if may_stay => return Err(Reason::Unverified),
+        Ok(None) => return Ok(None),
         Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
         // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
         Err(error) => {
@@ -121,25 +114,15 @@ async fn preview_of_content(
             return Err(Reason::StoreFailed);
         }
     };
-    let said = HintContext {
-        prose: &session.prose,
-        tool: &draft.tool,
-        reader: session.reader(),
-        own: &|text| previewer.own(text, *was_previewed_in)?.ok(),
-    };
-    let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= *budget;
-    if !is_ours(hint, &content, said, is_short) {
-        // A reworded hint is not cut: its words are stored nowhere.
-        let is_reworded = previews(hint, &content, said.own);
-        return if is_reworded { unverified } else { Ok(None) };
+    let own = |text: &str| previewer.own(text, *was_previewed_in)?.ok();
+    if !shows_only(hint, &content, own) {
+        return Ok(None);
     }
-    let (parts, text) = texts_in(hint, &content).unwrap_or((0, &content));
-    let preview = if is_short {
-        hint.preview.clone()
-    } else {
-        let (preview, problem) = previewer.show(&text_of(text), *budget);
-        decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
-        preview
-    };
-    Ok(Some((preview, parts)))
+    if hint.kind == Kind::Cleared && hint.preview.len() <= *budget {
+        return Ok(Some(hint.preview.clone()));
+    }
+    let text = texts_in(hint, &content).unwrap_or(&content);
+    let (preview, problem) = previewer.show(&text_of(text), *budget);
+    decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
+    Ok(Some(preview))
 }

@@ -284,21 +284,24 @@ impl<'a> Stubs<'a> {
     /// A hint in the conversation, and its replacement if it is one of ours.
     fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
         let hint = &own.hint;
-        // At most what is shown now: text that was not worth showing then is not worth it now.
-        let budget = of
-            .policy
-            .stub_length
-            .bytes_for(hint.bytes)
-            .min(hint.preview.len());
+        // At most what is shown now: text that was not worth showing then is not worth it now. The words of a page say
+        // which lines it showed, so no others stand below them.
+        let budget = match hint.kind {
+            Kind::Page { .. } | Kind::Matches => 0,
+            _ => of.length.bytes_for(hint.bytes).min(hint.preview.len()),
+        };
+        let mut draft = Draft {
+            hint: hint.clone(),
+            subject: of.subject,
+            ..Draft::new(hint.kind, hint.bytes, of.tool, String::new())
+        };
+        // Words of our own are said anew. Others stay, since they may say something that is said nowhere else.
+        let is_usual = self.session.prose.of_hint(&draft, self.session.reader()) == hint.prose;
+        draft.words = (!is_usual).then(|| hint.prose.clone());
+        draft.hint.kind = Kind::Cleared;
         // The final preview is made from the stored content. Until that has been read, the shown
         // preview is used instead, because it gives a preview of the same length.
-        let preview = of.previewer.show(&hint.preview, budget).0;
-        let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
-        draft.subject = of.subject;
-        draft.hint.lines = hint.lines;
-        draft.hint.flags = hint.flags;
-        // A cleared hint keeps its sentence, which may say something that is said nowhere else.
-        draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
+        draft.hint.preview = of.previewer.show(&hint.preview, budget).0;
         let expected = match &own.stored {
             Some(stored) => (self.session).hint(draft.clone(), Some(stored.location.clone())),
             None => hint.render(),

@@ -1,112 +1,100 @@
 //! Anthropic's messages as wire JSON.
 
-use crate::json::{Edit, View};
+use crate::json::View;
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed, loads_tools};
-use super::wire_json::{Roles, See, Site, WireJson};
+use super::wire_json::{Roles, See, Site};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
-/// The format of the messages of Anthropic's Messages API, as [`serde_json::Value`].
-///
-/// One user message may hold several results: each `tool_result` block is a slot. Error flags,
-/// cache marks, signatures and unknown fields stay as they are. Results of the provider's own tools
-/// (`server_tool_use` and the results after it in the assistant message) are counted and never
-/// changed. For the order of keys, see the crate's documentation on `preserve_order`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Anthropic;
-
-impl Anthropic {
-    /// Returns true if the provider takes a part beside others.
-    pub(super) fn takes_part(part: &Part) -> bool {
-        match part {
-            Part::Media { mime, .. } => Self::source(mime).is_some(),
-            Part::Text(text) => !text.trim().is_empty(),
-            _ => true,
-        }
-    }
-
-    /// The media type of a source, as the provider spells it; `None` if it takes none of this type.
-    fn source(mime: &str) -> Option<&'static str> {
-        let mime = mime.split(';').next().unwrap_or_default().trim();
-        let mime = match mime.to_ascii_lowercase().as_str() {
-            PDF => PDF,
-            "image/gif" => "image/gif",
-            "image/jpeg" | "image/jpg" => "image/jpeg",
-            "image/png" => "image/png",
-            "image/webp" => "image/webp",
-            _ => return None,
-        };
-        Some(mime)
-    }
-
-    /// The block that answers `call` with `content`.
-    pub(super) fn block(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
-        let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content)});
-        if is_error {
-            block["is_error"] = Value::Bool(true);
-        }
-        block
+/// Returns true if the provider takes a part beside others.
+pub(super) fn takes_part(part: &Part) -> bool {
+    match part {
+        Part::Media { mime, .. } => source(mime).is_some(),
+        Part::Text(text) => !text.trim().is_empty(),
+        _ => true,
     }
 }
 
-impl WireJson for Anthropic {
-    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
-        let [role, content] = message.pick(["role", "content"]);
-        let role = match role.and_then(V::as_str) {
-            Some("assistant") => Role::Assistant,
-            Some("user") => Role::User,
-            _ => Role::System,
+/// The media type of a source, as the provider spells it; `None` if it takes none of this type.
+fn source(mime: &str) -> Option<&'static str> {
+    let mime = mime.split(';').next().unwrap_or_default().trim();
+    let mime = match mime.to_ascii_lowercase().as_str() {
+        PDF => PDF,
+        "image/gif" => "image/gif",
+        "image/jpeg" | "image/jpg" => "image/jpeg",
+        "image/png" => "image/png",
+        "image/webp" => "image/webp",
+        _ => return None,
+    };
+    Some(mime)
+}
+
+/// The block that answers `call` with `content`.
+pub(super) fn block(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
+    let content = AnthropicParts::content(content);
+    let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": content});
+    if is_error {
+        block["is_error"] = Value::Bool(true);
+    }
+    block
+}
+
+/// Calls `see` with each piece of a message, in order, and with the site of what can be replaced.
+pub(super) fn see<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
+    let [role, content] = message.pick(["role", "content"]);
+    let role = match role.and_then(V::as_str) {
+        Some("assistant") => Role::Assistant,
+        Some("user") => Role::User,
+        _ => Role::System,
+    };
+    let Some(blocks) = content.filter(|content| content.is_array()) else {
+        see(Piece::Role(role), None);
+        return AnthropicParts::show(message, "content", see);
+    };
+    let mut roles = Roles::new(role);
+    for (at, block) in blocks.items().enumerate() {
+        let item = ("content", at);
+        let site = |field| Site {
+            item: Some(item),
+            ..Site::of(block, field)
         };
-        let Some(blocks) = content.filter(|content| content.is_array()) else {
-            see(Piece::Role(role), None);
-            return Self::show(message, "content", see);
-        };
-        let mut roles = Roles::new(role);
-        for (at, block) in blocks.items().enumerate() {
-            let item = ("content", at);
-            let site = |field| Site {
-                item: Some(item),
-                ..Site::of(block, field)
-            };
-            let kind = block.text("type");
-            roles.show(kind == "tool_result", see);
-            match kind {
-                "tool_result" => {
-                    let [is_error, content] = block.pick(["is_error", "content"]);
-                    let is_error = is_error.and_then(V::as_bool);
-                    let head = ResultHead {
-                        is_error: is_error.unwrap_or_default(),
-                        is_fixed: loads_tools(content),
-                        id: block.text("tool_use_id"),
-                        ..ResultHead::default()
-                    };
-                    see(Piece::Result(head), Some(site("content")));
-                    Self::show_slot(block, "content", see);
-                }
-                // The provider's own signatures cover the thinking, not the call.
-                "tool_use" => {
-                    let arguments = Arguments::json(block.get("input"));
-                    let call = Call {
-                        is_signed: is_signed(block),
-                        is_for_program: is_for_program(block),
-                        ..Call::new(block.text("id"), block.text("name"), arguments)
-                    };
-                    see(Piece::Call(call), Some(site("input")));
-                }
-                _ => Self::show_part(block, item, see),
+        let kind = block.text("type");
+        roles.show(kind == "tool_result", see);
+        match kind {
+            "tool_result" => {
+                let [is_error, content] = block.pick(["is_error", "content"]);
+                let is_error = is_error.and_then(V::as_bool);
+                let head = ResultHead {
+                    is_error: is_error.unwrap_or_default(),
+                    is_fixed: loads_tools(content),
+                    id: block.text("tool_use_id"),
+                    ..ResultHead::default()
+                };
+                see(Piece::Result(head), Some(site("content")));
+                AnthropicParts::show_slot(block, "content", see);
             }
+            // The provider's own signatures cover the thinking, not the call.
+            "tool_use" => {
+                let arguments = Arguments::json(block.get("input"));
+                let call = Call {
+                    is_signed: is_signed(block),
+                    is_for_program: is_for_program(block),
+                    ..Call::new(block.text("id"), block.text("name"), arguments)
+                };
+                see(Piece::Call(call), Some(site("input")));
+            }
+            _ => AnthropicParts::show_part(block, item, see),
         }
-        roles.end(see);
     }
-
-    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
-        Self::replace(result, parts)
-    }
+    roles.end(see);
 }
 
-impl Blocks for Anthropic {
+/// The blocks of Anthropic's messages.
+pub(super) struct AnthropicParts;
+
+impl Blocks for AnthropicParts {
     const TEXTS: &'static [(&'static str, &'static str)] =
         &[("text", "text"), ("thinking", "thinking")];
 
@@ -131,7 +119,7 @@ impl Blocks for Anthropic {
     }
 
     fn media(mime: &str, base64: String) -> Value {
-        match Self::source(mime) {
+        match source(mime) {
             Some(mime) => {
                 json!({"type": block_for(Some(mime)), "source": {"type": "base64", "media_type": mime, "data": base64}})
             }
@@ -158,8 +146,8 @@ fn block_for(mime: Option<&str>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Format;
     use crate::format::tests::{expect_untouched, seen};
+    use crate::format::{Anthropic, Format};
 
     #[test]
     fn several_results_of_a_message_are_slots_and_the_rest_is_the_users() {

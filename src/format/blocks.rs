@@ -284,15 +284,6 @@ pub(super) fn is_given<'m, V: View<'m>>(field: Option<V>) -> bool {
     field.is_some_and(|field| field.kind() != Kind::Null)
 }
 
-/// New arguments of the type of the old ones: servers that take an object refuse a string.
-pub(super) fn new_arguments<'m>(old: Option<impl View<'m>>, new: String) -> New<'m> {
-    if old.is_some_and(View::is_object) {
-        New::Text(new)
-    } else {
-        New::Value(new.into())
-    }
-}
-
 /// Builds `data:image/png;base64,AAAA` from a media type and base64.
 pub(super) fn data_url(mime: &str, base64: &str) -> String {
     format!("data:{mime};base64,{base64}")

@@ -7,103 +7,87 @@ use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
 use super::blocks::{is_given, is_signed};
-use super::wire_json::{Roles, See, Site, WireJson};
+use super::wire_json::{Roles, See, Site};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
-/// The format of the `contents` of Gemini's API, as [`serde_json::Value`], in camel case or snake
-/// case.
-///
-/// Each `functionResponse` is a slot. Its `response` must be an object. If its only field is
-/// `output`, `result`, `content` or `error`, that field's value is shown; so is the one text of a field
-/// of any other name, and the text of `output`, `result`, `content`, `stdout`, `body` or `text` beside at most
-/// 128 bytes of other fields, which stay. Otherwise the whole object is shown as JSON. A response with an `error` and no `output` is an error, and stays one. A value
-/// that is a list of only `{"type": "text", "text": …}`, as MCP servers return it, is shown as that
-/// many texts. Media are in the response's own `parts`, after the texts. Calls next to a
-/// `thoughtSignature` are signed. For the order of keys, see the crate's documentation on
-/// `preserve_order`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Gemini;
-
-impl Gemini {
-    /// The part that answers `call` with `content`.
-    pub(super) fn part(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
-        let mut fields = Map::new();
-        if !call.id.is_empty() {
-            fields.insert("id".into(), call.id.clone().into());
-        }
-        fields.insert("name".into(), call.name.clone().into());
-        let key = if is_error { "error" } else { "output" };
-        let (response, media) = response::write(key, content, |_| None);
-        fields.insert("response".into(), response);
-        if !media.is_empty() {
-            let media = media.into_iter().filter_map(New::into_value).collect();
-            fields.insert("parts".into(), media);
-        }
-        json!({"functionResponse": fields})
+/// The part that answers `call` with `content`.
+pub(super) fn part(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
+    let mut fields = Map::new();
+    if !call.id.is_empty() {
+        fields.insert("id".into(), call.id.clone().into());
     }
+    fields.insert("name".into(), call.name.clone().into());
+    let key = if is_error { "error" } else { "output" };
+    let (response, media) = response::write(key, content, |_| None);
+    fields.insert("response".into(), response);
+    if !media.is_empty() {
+        let media = media.into_iter().filter_map(New::into_value).collect();
+        fields.insert("parts".into(), media);
+    }
+    json!({"functionResponse": fields})
 }
 
-impl WireJson for Gemini {
-    fn see<'m, V: View<'m>>(self, content: V, see: See<'_, 'm, V>) {
-        let [role, parts] = content.pick(["role", "parts"]);
-        let role = match role.and_then(V::as_str) {
-            Some("model") => Role::Assistant,
-            Some("system") => Role::System,
-            _ => Role::User,
+/// Calls `see` with each piece of a message, in order, and with the site of what can be replaced.
+pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
+    let [role, parts] = content.pick(["role", "parts"]);
+    let role = match role.and_then(V::as_str) {
+        Some("model") => Role::Assistant,
+        Some("system") => Role::System,
+        _ => Role::User,
+    };
+    let parts = || parts.into_iter().flat_map(V::items);
+    // Only the first of parallel calls has a signature, which covers the whole turn.
+    let are_signed =
+        parts().any(|part| is_signed(part) || field(part, CALL).is_some_and(is_signed));
+    let mut roles = Roles::new(role);
+    for (at, part) in parts().enumerate() {
+        let site = |key, object: V, field| Site {
+            item: Some(("parts", at)),
+            key,
+            object,
+            field,
         };
-        let parts = || parts.into_iter().flat_map(V::items);
-        // Only the first of parallel calls has a signature, which covers the whole turn.
-        let are_signed =
-            parts().any(|part| is_signed(part) || field(part, CALL).is_some_and(is_signed));
-        let mut roles = Roles::new(role);
-        for (at, part) in parts().enumerate() {
-            let site = |key, object: V, field| Site {
-                item: Some(("parts", at)),
-                key,
-                object,
-                field,
+        let response = named(part, RESPONSE);
+        roles.show(response.is_some(), see);
+        if let Some((key, response)) = response {
+            let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
+            let given = ResponseContent::of(given);
+            let head = ResultHead {
+                name: name.and_then(V::as_str),
+                is_error: given.is_error,
+                id: id.and_then(V::as_str).unwrap_or_default(),
+                ..ResultHead::default()
             };
-            let response = named(part, RESPONSE);
-            roles.show(response.is_some(), see);
-            if let Some((key, response)) = response {
-                let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
-                let given = ResponseContent::of(given);
-                let head = ResultHead {
-                    name: name.and_then(V::as_str),
-                    is_error: given.is_error,
-                    id: id.and_then(V::as_str).unwrap_or_default(),
-                    ..ResultHead::default()
-                };
-                see(
-                    Piece::Result(head),
-                    Some(site(Some(key), response, "response")),
-                );
-                given.show(see);
-                for part in media.into_iter().flat_map(V::items) {
-                    see(Piece::Content(read_part(part)), None);
-                }
-            } else if let Some((key, call)) = named(part, CALL) {
-                let arguments = Arguments::json(call.get("args"));
-                let shown = Call {
-                    is_signed: are_signed,
-                    ..Call::new(call.text("id"), call.text("name"), arguments)
-                };
-                see(Piece::Call(shown), Some(site(Some(key), call, "args")));
-            } else {
-                let text = site(None, part, "text");
-                see(Piece::Content(read_part(part)), Some(text));
+            see(
+                Piece::Result(head),
+                Some(site(Some(key), response, "response")),
+            );
+            given.show(see);
+            for part in media.into_iter().flat_map(V::items) {
+                see(Piece::Content(read_part(part)), None);
             }
+        } else if let Some((key, call)) = named(part, CALL) {
+            let arguments = Arguments::json(call.get("args"));
+            let shown = Call {
+                is_signed: are_signed,
+                ..Call::new(call.text("id"), call.text("name"), arguments)
+            };
+            see(Piece::Call(shown), Some(site(Some(key), call, "args")));
+        } else {
+            let text = site(None, part, "text");
+            see(Piece::Content(read_part(part)), Some(text));
         }
-        roles.end(see);
     }
+    roles.end(see);
+}
 
-    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
-        let media = result.object.get("parts");
-        let media = media.into_iter().flat_map(V::items);
-        let given = ResponseContent::of(result.get());
-        given.replace(result.path(), media, parts, read_part)
-    }
+/// The edits that replace the content of a result by `parts`.
+pub(super) fn fill<'m, V: View<'m>>(result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+    let media = result.object.get("parts");
+    let media = media.into_iter().flat_map(V::items);
+    let given = ResponseContent::of(result.get());
+    given.replace(result.path(), media, parts, read_part)
 }
 
 /// A field's two spellings.
@@ -156,8 +140,8 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Format;
     use crate::format::tests::{expect_untouched, seen};
+    use crate::format::{Format, Gemini};
 
     #[expect(
         clippy::needless_pass_by_value,

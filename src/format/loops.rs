@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Anthropic, Format, Gemini, Message, OpenAiChat, Piece, Plain, Responses, WireFormat};
+use super::{Format, Message, Piece, Plain, WireFormat, anthropic, gemini, openai_chat, responses};
 use crate::content::{Part, ToolCall};
 use crate::tool::{Tool, ToolDefinition};
 
@@ -57,7 +57,7 @@ pub trait LoopFormat: Format {
 /// Tools are defined as chat completions want them.
 impl LoopFormat for Plain {
     fn tool(&self, tool: &dyn Tool) -> Value {
-        OpenAiChat.tool(tool)
+        WireFormat::OpenAiChat.tool(tool)
     }
 
     fn tool_message(&self, call: &ToolCall, content: Vec<Part>, is_error: bool) -> Message {
@@ -93,19 +93,19 @@ impl LoopFormat for WireFormat {
 
     fn tool_message(&self, call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
         match self {
-            Self::OpenAiChat => OpenAiChat::message(call, content),
-            Self::Responses => Responses::item(call, content),
+            Self::OpenAiChat => openai_chat::message(call, content),
+            Self::Responses => responses::item(call, content),
             Self::Anthropic => {
-                json!({"role": "user", "content": [Anthropic::block(call, content, is_error)]})
+                json!({"role": "user", "content": [anthropic::block(call, content, is_error)]})
             }
             Self::Gemini => {
-                json!({"role": "user", "parts": [Gemini::part(call, content, is_error)]})
+                json!({"role": "user", "parts": [gemini::part(call, content, is_error)]})
             }
         }
     }
 
     fn takes(&self, part: &Part) -> bool {
-        !matches!(self, Self::Anthropic) || Anthropic::takes_part(part)
+        !matches!(self, Self::Anthropic) || anthropic::takes_part(part)
     }
 
     fn join_results(&self, messages: &mut Vec<Value>) {
@@ -140,30 +140,6 @@ impl LoopFormat for WireFormat {
         }
     }
 }
-
-macro_rules! like_its_wire_format {
-    ($($format:ident)*) => {$(
-        impl LoopFormat for $format {
-            fn tool(&self, tool: &dyn Tool) -> Value {
-                WireFormat::$format.tool(tool)
-            }
-
-            fn tool_message(&self, call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
-                WireFormat::$format.tool_message(call, content, is_error)
-            }
-
-            fn takes(&self, part: &Part) -> bool {
-                WireFormat::$format.takes(part)
-            }
-
-            fn join_results(&self, messages: &mut Vec<Value>) {
-                WireFormat::$format.join_results(messages);
-            }
-        }
-    )*};
-}
-
-like_its_wire_format! { OpenAiChat Responses Anthropic Gemini }
 
 #[cfg(test)]
 mod tests {

@@ -1,75 +1,54 @@
 //! Chat-completions messages as wire JSON.
 
-use crate::json::{Edit, New, View};
+use crate::json::View;
 use serde_json::{Value, json};
 
 use super::blocks::{
-    Blocks, data_url, has_signature, is_for_program, is_signed, loads_tools, new_arguments,
-    read_url,
+    Blocks, data_url, has_signature, is_for_program, is_signed, loads_tools, read_url,
 };
-use super::wire_json::{See, Site, WireJson};
+use super::wire_json::{See, Site};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
-/// The format of OpenAI's chat-completions messages, and of every provider that uses them, as
-/// [`serde_json::Value`].
-///
-/// Unknown fields stay as they are. The API has no error mark for results, so none is read and none
-/// is written. The deprecated `function_call` and its `function` messages work too. For the order
-/// of keys, see the crate's documentation on `preserve_order`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenAiChat;
-
-impl OpenAiChat {
-    /// The message that answers `call` with `content`: one text is a string, which every provider
-    /// accepts; anything else is a list of parts.
-    pub(super) fn message(call: &ToolCall, content: Vec<Part>) -> Value {
-        json!({"role": "tool", "tool_call_id": call.id, "content": Self::content(content)})
-    }
+/// The message that answers `call` with `content`: one text is a string, which every provider
+/// accepts; anything else is a list of parts.
+pub(super) fn message(call: &ToolCall, content: Vec<Part>) -> Value {
+    json!({"role": "tool", "tool_call_id": call.id, "content": ChatParts::content(content)})
 }
 
-impl WireJson for OpenAiChat {
-    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
-        // Several fields in one go, since this runs for every message.
-        let [role, content, id, name] = message.pick(["role", "content", "tool_call_id", "name"]);
-        let text = |field: Option<V>| field.and_then(V::as_str);
-        let [role, id, name] = [role, id, name].map(text);
-        match role {
-            Some("assistant") => {
-                see(Piece::Role(Role::Assistant), None);
-                show_compactions(message, see);
-                show_calls(message, see);
-                show_thoughts(message, see);
-                Self::show(message, "content", see);
-                show_images(message, see);
-            }
-            Some("tool" | "function") => {
-                see(Piece::Role(Role::Tool), None);
-                let head = ResultHead {
-                    name,
-                    is_fixed: loads_tools(content),
-                    id: id.unwrap_or_default(),
-                    ..ResultHead::default()
-                };
-                see(Piece::Result(head), Some(Site::of(message, "content")));
-                Self::show_slot(message, "content", see);
-            }
-            role => {
-                let is_user = role == Some("user");
-                let role = if is_user { Role::User } else { Role::System };
-                see(Piece::Role(role), None);
-                Self::show(message, "content", see);
-                show_images(message, see);
-            }
+/// Calls `see` with each piece of a message, in order, and with the site of what can be replaced.
+pub(super) fn see<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
+    // Several fields in one go, since this runs for every message.
+    let [role, content, id, name] = message.pick(["role", "content", "tool_call_id", "name"]);
+    let text = |field: Option<V>| field.and_then(V::as_str);
+    let [role, id, name] = [role, id, name].map(text);
+    match role {
+        Some("assistant") => {
+            see(Piece::Role(Role::Assistant), None);
+            show_compactions(message, see);
+            show_calls(message, see);
+            show_thoughts(message, see);
+            ChatParts::show(message, "content", see);
+            show_images(message, see);
         }
-    }
-
-    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
-        Self::replace(result, parts)
-    }
-
-    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
-        new_arguments(old, new)
+        Some("tool" | "function") => {
+            see(Piece::Role(Role::Tool), None);
+            let head = ResultHead {
+                name,
+                is_fixed: loads_tools(content),
+                id: id.unwrap_or_default(),
+                ..ResultHead::default()
+            };
+            see(Piece::Result(head), Some(Site::of(message, "content")));
+            ChatParts::show_slot(message, "content", see);
+        }
+        role => {
+            let is_user = role == Some("user");
+            let role = if is_user { Role::User } else { Role::System };
+            see(Piece::Role(role), None);
+            ChatParts::show(message, "content", see);
+            show_images(message, see);
+        }
     }
 }
 
@@ -200,13 +179,16 @@ fn show_images<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
                 mime: "image/*",
                 data: Data::Base64(data),
             },
-            None => OpenAiChat::part(image),
+            None => ChatParts::part(image),
         };
         see(Piece::Content(part), None);
     }
 }
 
-impl Blocks for OpenAiChat {
+/// The parts of chat completions.
+pub(super) struct ChatParts;
+
+impl Blocks for ChatParts {
     const TEXTS: &'static [(&'static str, &'static str)] =
         &[("text", "text"), ("refusal", "refusal")];
 
@@ -257,8 +239,8 @@ impl Blocks for OpenAiChat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Format;
     use crate::format::tests::{expect_untouched, seen};
+    use crate::format::{Format, OpenAiChat};
 
     #[test]
     fn every_kind_of_message_shows_its_pieces() {

@@ -1,104 +1,82 @@
 //! Items of OpenAI's Responses API as wire JSON.
 
-use crate::json::{Edit, New, View};
+use crate::json::View;
 use serde_json::{Value, json};
 
-use super::blocks::{
-    Blocks, data_url, is_for_program, is_given, is_signed, loads_tools, new_arguments, read_url,
-};
-use super::wire_json::{See, Site, WireJson};
+use super::blocks::{Blocks, data_url, is_for_program, is_given, is_signed, loads_tools, read_url};
+use super::wire_json::{See, Site};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
-/// The format of the items in the `input` of OpenAI's Responses API, as [`serde_json::Value`].
-///
-/// The outputs of function calls and of custom tool calls are slots. Calls and results of hosted
-/// tools (web and file search, code interpreter, MCP), outputs with a prescribed shape (computer,
-/// shell, patches) and items of an unknown kind are counted and never changed. The API has no error
-/// mark for outputs, so none is read and none is written. For the order of keys, see the crate's
-/// documentation on `preserve_order`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Responses;
-
-impl Responses {
-    /// The item that answers `call`, a function call, with `content`: one text is a string; anything
-    /// else is a list of parts.
-    pub(super) fn item(call: &ToolCall, content: Vec<Part>) -> Value {
-        json!({"type": "function_call_output", "call_id": call.id, "output": Self::content(content)})
-    }
+/// The item that answers `call`, a function call, with `content`: one text is a string; anything
+/// else is a list of parts.
+pub(super) fn item(call: &ToolCall, content: Vec<Part>) -> Value {
+    let output = ResponsesParts::content(content);
+    json!({"type": "function_call_output", "call_id": call.id, "output": output})
 }
 
-impl WireJson for Responses {
-    fn see<'m, V: View<'m>>(self, item: V, see: See<'_, 'm, V>) {
-        match kind_of(item) {
-            "message" => {
-                let role = match item.text("role") {
-                    "assistant" => Role::Assistant,
-                    "user" => Role::User,
-                    _ => Role::System,
-                };
-                see(Piece::Role(role), None);
-                Self::show(item, "content", see);
-            }
-            kind @ ("function_call" | "custom_tool_call" | LOCAL_SHELL) => {
-                see(Piece::Role(Role::Assistant), None);
-                let site = Site::of(item, arguments_of(kind));
-                let is_fixed = kind == LOCAL_SHELL;
-                let name = if is_fixed {
-                    "local_shell"
-                } else {
-                    item.text("name")
-                };
-                let call = Call {
-                    is_fixed,
-                    is_signed: is_signed(item),
-                    is_for_program: is_for_program(item),
-                    ..Call::new(item.text("call_id"), name, Arguments::of(site.get()))
-                };
-                see(Piece::Call(call), Some(site));
-            }
-            "function_call_output" | "custom_tool_call_output" => {
-                see(Piece::Role(Role::Tool), None);
-                let site = Site::of(item, "output");
-                let head = ResultHead {
-                    is_for_program: is_for_program(item),
-                    is_fixed: loads_tools(site.get()),
-                    id: item.text("call_id"),
-                    ..ResultHead::default()
-                };
-                see(Piece::Result(head), Some(site));
-                Self::show_slot(item, "output", see);
-            }
-            "reasoning" => {
-                see(Piece::Role(Role::Assistant), None);
-                Self::show(item, "summary", see);
-                Self::show(item, "content", see);
-            }
-            kind => {
-                let role = if kind.ends_with("_call_output") || kind == "mcp_approval_response" {
-                    // Not slots, but as the user's they end the model's turn.
-                    Role::User
-                } else if kind.ends_with("_call")
-                    || kind.starts_with("mcp_")
-                    || matches!(kind, "compaction" | "compaction_summary" | "item_reference")
-                {
-                    // Calls of the provider's tools, and other items of the model.
-                    Role::Assistant
-                } else {
-                    Role::System
-                };
-                see(Piece::Role(role), None);
-                see(Piece::Content(PartRef::Opaque(item.json())), None);
-            }
+/// Calls `see` with each piece of a message, in order, and with the site of what can be replaced.
+pub(super) fn see<'m, V: View<'m>>(item: V, see: See<'_, 'm, V>) {
+    match kind_of(item) {
+        "message" => {
+            let role = match item.text("role") {
+                "assistant" => Role::Assistant,
+                "user" => Role::User,
+                _ => Role::System,
+            };
+            see(Piece::Role(role), None);
+            ResponsesParts::show(item, "content", see);
         }
-    }
-
-    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
-        Self::replace(result, parts)
-    }
-
-    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
-        new_arguments(old, new)
+        kind @ ("function_call" | "custom_tool_call" | LOCAL_SHELL) => {
+            see(Piece::Role(Role::Assistant), None);
+            let site = Site::of(item, arguments_of(kind));
+            let is_fixed = kind == LOCAL_SHELL;
+            let name = if is_fixed {
+                "local_shell"
+            } else {
+                item.text("name")
+            };
+            let call = Call {
+                is_fixed,
+                is_signed: is_signed(item),
+                is_for_program: is_for_program(item),
+                ..Call::new(item.text("call_id"), name, Arguments::of(site.get()))
+            };
+            see(Piece::Call(call), Some(site));
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            see(Piece::Role(Role::Tool), None);
+            let site = Site::of(item, "output");
+            let head = ResultHead {
+                is_for_program: is_for_program(item),
+                is_fixed: loads_tools(site.get()),
+                id: item.text("call_id"),
+                ..ResultHead::default()
+            };
+            see(Piece::Result(head), Some(site));
+            ResponsesParts::show_slot(item, "output", see);
+        }
+        "reasoning" => {
+            see(Piece::Role(Role::Assistant), None);
+            ResponsesParts::show(item, "summary", see);
+            ResponsesParts::show(item, "content", see);
+        }
+        kind => {
+            let role = if kind.ends_with("_call_output") || kind == "mcp_approval_response" {
+                // Not slots, but as the user's they end the model's turn.
+                Role::User
+            } else if kind.ends_with("_call")
+                || kind.starts_with("mcp_")
+                || matches!(kind, "compaction" | "compaction_summary" | "item_reference")
+            {
+                // Calls of the provider's tools, and other items of the model.
+                Role::Assistant
+            } else {
+                Role::System
+            };
+            see(Piece::Role(role), None);
+            see(Piece::Content(PartRef::Opaque(item.json())), None);
+        }
     }
 }
 
@@ -123,7 +101,10 @@ fn arguments_of(kind: &str) -> &'static str {
     }
 }
 
-impl Blocks for Responses {
+/// The parts of items of the Responses API.
+pub(super) struct ResponsesParts;
+
+impl Blocks for ResponsesParts {
     const TEXTS: &'static [(&'static str, &'static str)] = &[
         ("input_text", "text"),
         ("output_text", "text"),
@@ -167,8 +148,8 @@ impl Blocks for Responses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Format;
     use crate::format::tests::{expect_untouched, seen};
+    use crate::format::{Format, Responses};
 
     #[test]
     fn every_kind_of_item_shows_its_pieces() {

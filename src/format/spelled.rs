@@ -2,14 +2,11 @@
 
 use crate::json::{JsonText, Node, put_into_text};
 
-use super::wire_json::WireJson;
-use super::{Format, Piece};
+use super::{Format, Piece, WireFormat};
 use crate::content::Part;
 use crate::report::Subject;
 
-/// A wire format over the text of messages: [`OpenAiChat`](super::OpenAiChat),
-/// [`Responses`](super::Responses), [`Anthropic`](super::Anthropic), [`Gemini`](super::Gemini), or
-/// a [`WireFormat`](super::WireFormat) for any of them.
+/// A wire format over the text of messages.
 ///
 /// It shows and replaces the same pieces as the format does in a [`Value`](serde_json::Value). Only
 /// the replaced values change: whitespace, key order, duplicate keys, escapes and numbers around
@@ -28,9 +25,9 @@ use crate::report::Subject;
 /// # Ok::<(), offcut::format::InvalidJson>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Spelled<F>(pub F);
+pub struct Spelled(pub WireFormat);
 
-impl<F: WireJson> Format for Spelled<F> {
+impl Format for Spelled {
     type Message = JsonText;
 
     fn visit<'m>(&self, message: &'m JsonText, see: &mut dyn FnMut(Piece<'m>)) {

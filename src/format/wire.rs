@@ -1,4 +1,4 @@
-//! Any wire format as one type, for programs that learn a file's format at run time.
+//! The wire formats as one type, for programs that learn a file's format at run time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,13 +6,19 @@ use std::str::FromStr;
 use crate::json::{Edit, Kind, New, View};
 use serde_json::Value;
 
-use super::blocks::is_given;
-use super::gemini::is_tool;
-use super::wire_json::{See, Site, WireJson};
-use super::{Anthropic, Gemini, OpenAiChat, Responses};
+use super::Piece;
+use super::anthropic::{self, AnthropicParts};
+use super::blocks::{Blocks, is_given};
+use super::gemini::{self, is_tool};
+use super::openai_chat::{self, ChatParts};
+use super::place::{Place, Places};
+use super::responses::{self, ResponsesParts};
+use super::wire_json::{Edits, See, Site};
 use crate::content::Part;
+use crate::report::Subject;
 
-/// A format of wire JSON, chosen at run time. It is a [`Format`](super::Format) itself.
+/// A format of wire JSON: a [`Format`](super::Format) over [`serde_json::Value`]. In all of them, unknown fields stay as
+/// they are. For the order of keys, see the crate's documentation on `preserve_order`.
 ///
 /// ```
 /// use offcut::format::WireFormat;
@@ -24,16 +30,39 @@ use crate::content::Part;
 /// assert_eq!(messages.len(), 1);
 /// assert_eq!("gemini".parse(), Ok(format));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WireFormat {
-    /// [`OpenAiChat`](super::OpenAiChat); its name is `openai-chat`.
+    /// OpenAI's chat completions, and every provider that uses them: `openai-chat`.
+    ///
+    /// The API has no error mark for results, so none is read and none
+    /// is written. The deprecated `function_call` and its `function` messages work too.
+    #[default]
     OpenAiChat,
-    /// [`Responses`](super::Responses); its name is `openai-responses`.
+    /// Items in the `input` of OpenAI's Responses API: `openai-responses`.
+    ///
+    /// The outputs of function calls and of custom tool calls are slots. Calls and results of hosted
+    /// tools (web and file search, code interpreter, MCP), outputs with a prescribed shape (computer,
+    /// shell, patches) and items of an unknown kind are counted and never changed. The API has no error
+    /// mark for outputs, so none is read and none is written.
     Responses,
-    /// [`Anthropic`](super::Anthropic); its name is `anthropic`.
+    /// Messages of Anthropic's Messages API: `anthropic`.
+    ///
+    /// One user message may hold several results: each `tool_result` block is a slot. Error flags,
+    /// cache marks and signatures stay as they are. Results of the provider's own tools
+    /// (`server_tool_use` and the results after it in the assistant message) are counted and never
+    /// changed.
     Anthropic,
-    /// [`Gemini`](super::Gemini); its name is `gemini`.
+    /// The `contents` of Gemini's API, in camel case or snake case: `gemini`.
+    ///
+    /// Each `functionResponse` is a slot. Its `response` must be an object. If its only field is
+    /// `output`, `result`, `content` or `error`, that field's value is shown; so is the one text of a field
+    /// of any other name, and the text of `output`, `result`, `content`, `stdout`, `body` or `text` beside at most
+    /// 128 bytes of other fields, which stay. Otherwise the whole object is shown as JSON. A response with an
+    /// `error` and no `output` is an error, and stays one. A value
+    /// that is a list of only `{"type": "text", "text": …}`, as MCP servers return it, is shown as that
+    /// many texts. Media are in the response's own `parts`, after the texts. Calls next to a
+    /// `thoughtSignature` are signed.
     Gemini,
 }
 
@@ -242,41 +271,92 @@ fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, bool)> {
         .or_else(|| is_item.then_some((WireFormat::Responses, false)))
 }
 
-/// Evaluates `$does` with the format's own type.
-macro_rules! with {
-    ($wire:expr, |$format:ident| $does:expr) => {
-        match $wire {
-            WireFormat::OpenAiChat => {
-                let $format = OpenAiChat;
-                $does
-            }
-            WireFormat::Responses => {
-                let $format = Responses;
-                $does
-            }
-            WireFormat::Anthropic => {
-                let $format = Anthropic;
-                $does
-            }
-            WireFormat::Gemini => {
-                let $format = Gemini;
-                $does
-            }
+impl WireFormat {
+    /// Calls `see` with each piece of `message`, in order, and with the site of what can be replaced.
+    pub(super) fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
+        match self {
+            Self::OpenAiChat => openai_chat::see(message, see),
+            Self::Responses => responses::see(message, see),
+            Self::Anthropic => anthropic::see(message, see),
+            Self::Gemini => gemini::see(message, see),
         }
-    };
-}
-
-impl WireJson for WireFormat {
-    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
-        with!(self, |format| format.see(message, see));
     }
 
+    /// The edits that replace the content of a result by `parts`.
     fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
-        with!(self, |format| format.fill(result, parts))
+        match self {
+            Self::OpenAiChat => ChatParts::replace(result, parts),
+            Self::Responses => ResponsesParts::replace(result, parts),
+            Self::Anthropic => AnthropicParts::replace(result, parts),
+            Self::Gemini => gemini::fill(result, parts),
+        }
     }
 
-    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
-        with!(self, |format| format.new_arguments(old, new))
+    /// The site of a result, of a call's arguments or of a user's text; `None` if it must stay as it is.
+    pub(super) fn site<'m, V: View<'m>>(
+        self,
+        message: V,
+        subject: Subject,
+        index: usize,
+    ) -> Option<Site<V>> {
+        let (mut places, mut found) = (Places::default(), None);
+        let wanted = Place {
+            message: 0,
+            subject,
+            index,
+        };
+        self.see(message, &mut |piece, site| {
+            let is_fixed = match piece {
+                Piece::Result(head) => head.is_fixed,
+                Piece::Call(call) => call.is_fixed,
+                Piece::Role(_) | Piece::Content(_) => false,
+            };
+            if places.see(piece) == Some(wanted) && !is_fixed {
+                found = site;
+            }
+        });
+        found
+    }
+
+    /// The edits that replace the content of a result slot by `parts`.
+    pub(super) fn result<'m, V: View<'m>>(
+        self,
+        message: V,
+        slot: usize,
+        parts: Vec<Part>,
+    ) -> Edits<'m> {
+        let site = self.site(message, Subject::Result, slot)?;
+        Some(self.fill(site, parts))
+    }
+
+    /// The edits that replace the arguments of a call by `new`.
+    pub(super) fn arguments<'m, V: View<'m>>(
+        self,
+        message: V,
+        call: usize,
+        new: String,
+    ) -> Edits<'m> {
+        let site = self.site(message, Subject::Arguments, call)?;
+        // Servers of OpenAI's formats take a string, but those that take an object refuse one.
+        let takes_text = matches!(self, Self::OpenAiChat | Self::Responses)
+            && !site.get().is_some_and(View::is_object);
+        let new = if takes_text {
+            New::Value(new.into())
+        } else {
+            New::Text(new)
+        };
+        Some(vec![site.set(new)])
+    }
+
+    /// The edits that replace a user's n-th text by `new`.
+    pub(super) fn set_text<'m, V: View<'m>>(
+        self,
+        message: V,
+        nth: usize,
+        new: String,
+    ) -> Edits<'m> {
+        let site = self.site(message, Subject::UserText, nth)?;
+        Some(vec![site.set(New::Value(new.into()))])
     }
 }
 

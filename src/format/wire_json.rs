@@ -1,12 +1,8 @@
-//! The trait behind all wire formats: each is written once, for messages that are values and for
-//! messages that are text.
+//! The terms that all wire formats are written in, for messages that are values and for messages that are text.
 
 use crate::json::{Edit, New, Step, View};
 
-use super::place::{Place, Places};
 use super::{Piece, Role};
-use crate::content::Part;
-use crate::report::Subject;
 
 /// Edits that replace something; `None` if that does not exist.
 pub(crate) type Edits<'m> = Option<Vec<Edit<'m>>>;
@@ -54,61 +50,6 @@ impl<'m, V: View<'m>> Site<V> {
     /// The edit that gives the field a `new` value.
     pub(super) fn set(self, new: New<'m>) -> Edit<'m> {
         Edit::set(self.path(), self.field, new)
-    }
-}
-
-/// A format of messages that are JSON.
-pub(crate) trait WireJson: Copy + Send + Sync {
-    /// Calls `see` with each piece of `message`, in order, and with the site of what can be replaced.
-    fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>);
-
-    /// The edits that replace the content of a result by `parts`.
-    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>>;
-
-    /// The value of new arguments, which are JSON, in place of `old` ones. By default they are not text.
-    fn new_arguments<'m, V: View<'m>>(self, old: Option<V>, new: String) -> New<'m> {
-        let _ = old;
-        New::Text(new)
-    }
-
-    /// The site of a result, of a call's arguments or of a user's text; `None` if it must stay as it is.
-    fn site<'m, V: View<'m>>(self, message: V, subject: Subject, index: usize) -> Option<Site<V>> {
-        let (mut places, mut found) = (Places::default(), None);
-        let wanted = Place {
-            message: 0,
-            subject,
-            index,
-        };
-        self.see(message, &mut |piece, site| {
-            let is_fixed = match piece {
-                Piece::Result(head) => head.is_fixed,
-                Piece::Call(call) => call.is_fixed,
-                Piece::Role(_) | Piece::Content(_) => false,
-            };
-            if places.see(piece) == Some(wanted) && !is_fixed {
-                found = site;
-            }
-        });
-        found
-    }
-
-    /// The edits that replace the content of a result slot by `parts`.
-    fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
-        let site = self.site(message, Subject::Result, slot)?;
-        Some(self.fill(site, parts))
-    }
-
-    /// The edits that replace the arguments of a call by `new`.
-    fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
-        let site = self.site(message, Subject::Arguments, call)?;
-        let new = self.new_arguments(site.get(), new);
-        Some(vec![site.set(new)])
-    }
-
-    /// The edits that replace a user's n-th text by `new`.
-    fn set_text<'m, V: View<'m>>(self, message: V, nth: usize, new: String) -> Edits<'m> {
-        let site = self.site(message, Subject::UserText, nth)?;
-        Some(vec![site.set(New::Value(new.into()))])
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use crate::backend::Location;
 use crate::preview::text::lines::Position;
@@ -82,33 +81,6 @@ impl Prose {
             })?;
         }
         Ok(prose)
-    }
-
-    /// The built-in sentences of all languages.
-    fn built_in() -> &'static [Self] {
-        static BUILT_IN: LazyLock<Vec<Prose>> =
-            LazyLock::new(|| Language::ALL.into_iter().map(Prose::of).collect());
-        &BUILT_IN
-    }
-
-    /// Returns true if `is_said` is, of these sentences or of the built-in ones of any language. So hints in
-    /// built-in sentences stay valid when templates are set.
-    pub(crate) fn says(&self, is_said: impl Fn(&Self) -> bool) -> bool {
-        is_said(self) || Self::built_in().iter().any(is_said)
-    }
-
-    /// The reader that the built-in words at the end of a hint's sentence name.
-    pub(crate) fn reader_in(prose: &str) -> Option<&str> {
-        let is_name = |name: &str| {
-            let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-            !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_of_name)
-        };
-        Language::ALL.into_iter().find_map(|language| {
-            let words = language.sentence(Sentence::Reader);
-            let (before, after) = words.split_once("{reader}")?;
-            let (_, name) = prose.strip_suffix(after)?.rsplit_once(before)?;
-            Some(name).filter(|name| is_name(name))
-        })
     }
 
     /// Completes a hint with its location; `None` means that nothing is stored.

@@ -419,7 +419,7 @@ pub(super) fn are_of(rows: &str, content: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::is_of_pages;
+    use super::super::shows_only;
     use super::*;
     use crate::hint::Language;
 
@@ -471,11 +471,7 @@ mod tests {
                     "{}",
                     found.preview
                 );
-                assert!(is_of_pages(
-                    &found,
-                    line.as_bytes(),
-                    &Prose::of(Language::English)
-                ));
+                assert!(shows_only(&found, line.as_bytes(), |_| None));
             }
         }
         let found = find(b"a\r\nb\r\n", "b$", 1, None, 4_000);
@@ -507,11 +503,7 @@ mod tests {
             "{}",
             hint.preview.len()
         );
-        assert!(is_of_pages(
-            &hint,
-            line.as_bytes(),
-            &Prose::of(Language::English)
-        ));
+        assert!(shows_only(&hint, line.as_bytes(), |_| None));
     }
 
     #[test]
@@ -536,7 +528,7 @@ mod tests {
             let (at, prose) = (Location::new("/x"), Prose::of(Language::English));
             let hint = finder.finish(content.len() as u64, at, &prose).unwrap();
             assert_eq!(hint.prose, said, "{pattern}");
-            assert!(is_of_pages(&hint, content.as_bytes(), &prose));
+            assert!(shows_only(&hint, content.as_bytes(), |_| None));
         }
     }
 
@@ -589,7 +581,7 @@ mod tests {
                 let english = Prose::of(Language::English);
                 let hint = finder.finish(content.len() as u64, Location::new("/x"), &english);
                 let hint = hint.unwrap();
-                assert!(is_of_pages(&hint, &content, &english), "{hint:?}");
+                assert!(shows_only(&hint, &content, |_| None), "{hint:?}");
                 let rows = hint.preview.lines().filter_map(|row| row.split_once(':'));
                 seen.extend(rows.map(|(place, _)| place.to_owned()));
                 pages += 1;
@@ -731,7 +723,7 @@ mod tests {
             let (mut from, mut seen) = (1, Vec::new());
             loop {
                 let hint = find(content.as_bytes(), pattern, from, Some(rows), 500);
-                proptest::prop_assert!(is_of_pages(&hint, content.as_bytes(), &Prose::of(Language::English)), "{hint:?}");
+                proptest::prop_assert!(shows_only(&hint, content.as_bytes(), |_| None), "{hint:?}");
                 seen.extend(hint.preview.lines().map(str::to_owned));
                 match next_position(&hint.prose) {
                     Some(next) => from = next.line,
@@ -746,22 +738,18 @@ mod tests {
     fn imitations_of_matches_are_recognized() {
         let content = b"fn one\nlet a\nfn two";
         let real = find(content, "fn", 1, Some(1), 500);
-        assert!(is_of_pages(&real, content, &Prose::of(Language::English)));
-        for (preview, prose) in [
-            ("1:fn one", "2 lines match."),
-            ("1:fn two", real.prose.as_str()),
-            ("secret", real.prose.as_str()),
-            (
-                "1:fn one",
-                "The first 1 matching lines; go on with offset 99.",
-            ),
+        assert!(shows_only(&real, content, |_| None));
+        for preview in [
+            "1:fn two",
+            "secret",
+            "2:fn one",
+            "4711:",
+            "1:fn one\n1x:",
+            "3:fn two\n1:fn one",
         ] {
             let mut fake = real.clone();
-            (fake.preview, fake.prose) = (preview.into(), prose.into());
-            assert!(
-                !is_of_pages(&fake, content, &Prose::of(Language::English)),
-                "{preview} {prose}"
-            );
+            fake.preview = preview.into();
+            assert!(!shows_only(&fake, content, |_| None), "{preview}");
         }
     }
 }

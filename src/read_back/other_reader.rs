@@ -22,11 +22,10 @@ const MAX_NUMBER: usize = 16;
 /// Bytes of a line that are compared to tell its number from its text; the whole line if it is
 /// shorter.
 const MAX_LOOK: usize = 1024;
-/// Number of places of each kind that are compared, at most. If a text repeats, its first places
-/// have the longest continuations.
-const MAX_PLACES: usize = 8;
-/// The shortest and the longest text that is searched for, in bytes. A shorter one would match everywhere.
-const NEEDLE: [usize; 2] = [16, 16 << 10];
+/// Number of lines that a header has, at most.
+const MAX_HEADERS: usize = 8;
+/// The shortest text that is searched for, in bytes. A shorter one would match everywhere.
+const MIN_NEEDLE: usize = 16;
 /// Maximum number of words in a call's arguments that are checked for a location.
 const MAX_WORDS: usize = 64;
 /// The separators of segments in paths of any system.
@@ -85,72 +84,38 @@ struct Stretch {
     at: usize,
 }
 
-/// A possible beginning of a stretch.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Number of bytes before it in the result.
-    header: usize,
-    /// Its place in the content.
-    at: usize,
-    /// The number of its line, if the reader puts that before each line.
-    line: Option<u64>,
-}
-
 /// The stretch of `content` that is all of `result` but for a short header and footer, as short as
 /// possible.
 fn find(result: &[u8], content: &[u8]) -> Option<Stretch> {
-    let found = places(result, content).into_iter();
-    let found = found.filter_map(|place| stretch(result, content, place));
+    // Assumes that most of a short result is neither header nor footer.
+    let most = MAX_READER_TEXT.min(result.len() / 4);
+    if result.len() - 2 * most < MIN_NEEDLE {
+        return None;
+    }
+    let headers = begins(&result[..most]).take(MAX_HEADERS);
+    let found = headers.flat_map(|header| {
+        let line = number_at(&result[header..]);
+        let numbered = || begins(content).nth(usize::try_from(line?.checked_sub(1)?).ok()?);
+        let inside = memmem::find(content, &result[header..result.len() - most]);
+        // Content that is read from its beginning is recognized whatever it begins with, so that it
+        // is never stored again.
+        let places = [(Some(0), None), (numbered(), line), (inside, None)];
+        let places = places.into_iter();
+        places.filter_map(move |(at, line)| stretch(result, content, header, at?, line))
+    });
     found.min_by_key(|found| found.header + result.len() - found.end)
 }
 
-/// The places in `content` at which `result` may begin.
-fn places(result: &[u8], content: &[u8]) -> Vec<Place> {
-    // Assumes that most of a short result is neither header nor footer.
-    let most = MAX_READER_TEXT.min(result.len() / 4);
-    let needle = &result[most..result.len() - most];
-    let needle = &needle[..needle.len().min(NEEDLE[1])];
-    if needle.len() < NEEDLE[0] {
-        return Vec::new();
-    }
-    let headers = || begins(&result[..most]).take(MAX_PLACES);
-    let place = |header, at| Place {
-        header,
-        at,
-        line: None,
-    };
-    // Content that is read from its beginning is recognized whatever it begins with, so that it
-    // is never stored again.
-    let mut places: Vec<Place> = headers().map(|header| place(header, 0)).collect();
-    places.extend(headers().filter_map(|header| {
-        let line = number_at(&result[header..])?;
-        let before = usize::try_from(line.checked_sub(1)?).ok()?;
-        let at = begins(content).nth(before)?;
-        let line = Some(line);
-        Some(Place { header, at, line })
-    }));
-    let (finder, mut from) = (memmem::Finder::new(needle), 0);
-    for _ in 0..MAX_PLACES {
-        let Some(at) = finder.find(&content[from..]).map(|at| from + at) else {
-            break;
-        };
-        let same = common(result[..most].iter().rev(), content[..at].iter().rev());
-        let header = most - same;
-        // A header ends at the end of a line, if possible.
-        let feed = header
-            .checked_sub(1)
-            .and_then(|last| memchr::memchr(b'\n', &result[last..most]));
-        let header = header + feed.unwrap_or_default();
-        places.push(place(header, at - (most - header)));
-        from = at + 1;
-    }
-    places
-}
-
-/// The stretch at `place`; `None` if the rest of the result is too long for a footer.
-fn stretch(result: &[u8], content: &[u8], place: Place) -> Option<Stretch> {
-    let Place { header, at, .. } = place;
-    let (mut end, mut there, mut line) = (header, at, place.line);
+/// The stretch that begins after `header` bytes of the result and `at` this place of the content, where the reader puts
+/// numbers before the lines from `line` on, if it does. `None` if the rest of the result is too long for a footer.
+fn stretch(
+    result: &[u8],
+    content: &[u8],
+    header: usize,
+    at: usize,
+    mut line: Option<u64>,
+) -> Option<Stretch> {
+    let (mut end, mut there) = (header, at);
     loop {
         let mut text = &result[end..];
         if let Some(line) = line {

@@ -158,7 +158,7 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Re
     let (input, inputs): (_, Records<'_>) = if total <= MAX_HELD {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes).map_err(unreadable)?;
-        let texts = super::joined_texts(&bytes).map_or(&*bytes, |(_, texts)| texts);
+        let texts = super::joined_texts(&bytes).unwrap_or(&bytes);
         let text = String::from_utf8_lossy(texts);
         let value = records::read_whole(&text);
         let records: Records<'_> = match &value {

@@ -100,22 +100,28 @@ enum Offset {
 impl ReadRequest {
     fn parse(arguments: &str) -> Result<Self, Refusal> {
         let given: Value = serde_json::from_str(arguments).map_err(Refusal::InvalidArguments)?;
-        if let Some(refusal) = misnamed(&given) {
-            return Err(refusal);
-        }
-        let Some(path) = given.get("path").and_then(Value::as_str) else {
+        let field = |name: &str| {
+            let others = SYNONYMS.iter().find(|(ours, _)| *ours == name);
+            let others = others.map_or("", |(_, others)| others).split_whitespace();
+            let mut given = [name]
+                .into_iter()
+                .chain(others)
+                .filter_map(|name| given.get(name));
+            given.find(|value| !value.is_null())
+        };
+        let Some(path) = field("path").and_then(Value::as_str) else {
             return Err(Refusal::NoPath);
         };
-        let field = |name| given.get(name).filter(|value| !value.is_null());
         let offset = field("offset").map_or(Some(Offset::From(Position::START)), parse_offset);
         let offset = offset.ok_or(Refusal::InvalidOffset)?;
-        let lines = |name, least| {
-            let given = field(name).map(|lines| number(lines)?.parse().ok());
+        let lines = |name, given: Option<&Value>, least| {
+            let given = given.map(|lines| number(lines)?.parse().ok());
             let given = given.map(|lines| lines.filter(|lines| *lines >= least));
             let given = given.map(|lines| lines.ok_or(Refusal::NotLines(name, least)));
             given.transpose()
         };
-        let limit = lines("limit", 1)?;
+        let number_of_lines = field("count").filter(|count| count.is_number());
+        let limit = lines("limit", field("limit").or(number_of_lines), 1)?;
         let text = |name| match field(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
@@ -135,7 +141,8 @@ impl ReadRequest {
             offset,
             wanted: Wanted {
                 max_rows: limit,
-                context: lines("context", 0)?.unwrap_or(0).min(MAX_CONTEXT),
+                context: lines("context", field("context"), 0)?
+                    .map_or(0, |lines| lines.min(MAX_CONTEXT)),
                 count_only: matches!(field("count"), Some(Value::Bool(true))),
             },
             pattern,
@@ -144,9 +151,9 @@ impl ReadRequest {
     }
 }
 
-/// Names that models write for the reader's arguments, beside misspellings.
+/// Other names that models write for the reader's arguments.
 const SYNONYMS: [(&str, &str); 6] = [
-    ("path", "file filename file_name location uri url"),
+    ("path", "file filename file_name file_path location uri url"),
     (
         "offset",
         "line start start_line from from_line line_number skip",
@@ -156,40 +163,6 @@ const SYNONYMS: [(&str, &str); 6] = [
     ("context", "before after around context_lines"),
     ("query", "jq expression select"),
 ];
-
-/// Less similar names are not taken for one another.
-const LIKE: f64 = 0.8;
-
-/// Says which argument was meant by one that the reader does not have. Other unknown arguments are
-/// ignored, and so is one whose meaning is given under its own name too.
-fn misnamed(given: &Value) -> Option<Refusal> {
-    let is_given = |name: &str| given.get(name).is_some_and(|value| !value.is_null());
-    if given.get("count").is_some_and(Value::is_number) {
-        return Some(Refusal::Misnamed {
-            given: "count".to_owned(),
-            meant: "limit",
-        });
-    }
-    let unknown = given.as_object()?.keys().filter(|name| is_given(name));
-    let mut missing = SYNONYMS.iter().filter(|(ours, _)| !is_given(ours));
-    let unknown: Vec<&String> = unknown
-        .filter(|name| *name != "count" && SYNONYMS.iter().all(|(ours, _)| ours != name))
-        .collect();
-    let (ours, theirs) = missing.find_map(|(ours, synonyms)| {
-        let is_meant = |name: &&&String| {
-            let name = name.to_ascii_lowercase();
-            let words = || name.split(['_', '-']);
-            synonyms.split(' ').any(|synonym| synonym == name)
-                || words().any(|word| word == *ours)
-                || strsim::jaro_winkler(&name, ours) >= LIKE
-        };
-        Some((ours, unknown.iter().find(is_meant)?))
-    })?;
-    Some(Refusal::Misnamed {
-        given: (*theirs).clone(),
-        meant: ours,
-    })
-}
 
 /// A number, or one in a string. Some clients write all numbers as 3.0.
 fn number(value: &Value) -> Option<String> {
@@ -282,7 +255,6 @@ async fn media(stored: &Stored) -> Result<ToolOutput, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hint::Language;
 
     #[test]
     fn r1_arguments_are_read_as_models_write_them() {
@@ -322,35 +294,41 @@ mod tests {
             r#"{"path":"a","offset":"x"}"#,
             r#"{"path":"a","offset":1.5}"#,
             r#"{"path":"a","limit":0}"#,
-            r#"{"path":"a","line":5}"#,
-            r#"{"path":"a","ofset":5}"#,
-            r#"{"path":"a","start_line":5}"#,
-            r#"{"path":"a","regex":"x"}"#,
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn r1_a_misspelt_argument_is_answered_with_the_right_name() {
-        let error = |arguments: &str| {
-            ReadRequest::parse(arguments)
-                .unwrap_err()
-                .into_error(Language::English)
-                .to_string()
+    fn r1_arguments_under_other_names_are_taken() {
+        let same = |other: &str, ours: &str| {
+            let parse = |arguments: &str| ReadRequest::parse(arguments).unwrap();
+            assert_eq!(parse(other), parse(ours), "{other}");
         };
-        assert_eq!(
-            error(r#"{"file_path":"a","line":5}"#),
-            "there is no argument \"file_path\": did you mean `path`? There are `path`, `offset` \
-             (the first line), `limit` (the most lines), `pattern`, `context`, `count` and `query`"
+        same(
+            r#"{"file_path":"a","start_line":5}"#,
+            r#"{"path":"a","offset":5}"#,
         );
-        for fine in [
-            r#"{"path":"a","file_path":"a"}"#,
-            r#"{"path":"a","offset":5,"line":5}"#,
+        same(
+            r#"{"path":"a","regex":"x","after":2}"#,
+            r#"{"path":"a","pattern":"x","context":2}"#,
+        );
+        same(
+            r#"{"path":"a","jq":".","max_lines":3}"#,
+            r#"{"path":"a","query":".","limit":3}"#,
+        );
+        same(r#"{"path":"a","count":5}"#, r#"{"path":"a","limit":5}"#);
+        same(
+            r#"{"path":"a","count":5,"limit":7}"#,
+            r#"{"path":"a","limit":7}"#,
+        );
+        for ignored in [
+            r#"{"path":"a","file_path":"b"}"#,
             r#"{"path":"a","line":null}"#,
+            r#"{"path":"a","ofset":5,"":6}"#,
             r#"{"path":"a","reason":"to see more","verbose":true}"#,
         ] {
-            assert!(ReadRequest::parse(fine).is_ok(), "{fine}");
+            same(ignored, r#"{"path":"a"}"#);
         }
     }
 }

@@ -54,11 +54,6 @@ const CHINESE: Description = Description {
 )]
 pub(super) enum Refusal {
     InvalidArguments(serde_json::Error),
-    /// An argument of another name, and the one that was meant.
-    Misnamed {
-        given: String,
-        meant: &'static str,
-    },
     NoPath,
     /// The name of an argument that must be a text.
     NotText(&'static str),
@@ -113,12 +108,6 @@ impl Refusal {
                     "the arguments are invalid JSON ({error}): pass {{\"path\": \"…\"}}"
                 );
             }
-            Self::Misnamed { given, meant } => {
-                return format!(
-                    "there is no argument {given:?}: did you mean `{meant}`? There are `path`, `offset` (the first \
-                     line), `limit` (the most lines), `pattern`, `context`, `count` and `query`"
-                );
-            }
             Self::NotText(name) => return format!("`{name}` must be a text in quotes"),
             Self::InvalidPattern(error) => {
                 return format!("`pattern` is not a supported regular expression: {error}");
@@ -171,12 +160,6 @@ impl Refusal {
         match self {
             Self::InvalidArguments(error) => {
                 return format!("参数不是有效的 JSON（{error}）：请传入 {{\"path\": \"…\"}}");
-            }
-            Self::Misnamed { given, meant } => {
-                return format!(
-                    "没有参数 {given:?}，是否指 `{meant}`？可用参数：`path`、`offset`（首行）、\
-                     `limit`（最多行数）、`pattern`、`context`、`count` 和 `query`"
-                );
             }
             Self::NotText(name) => return format!("`{name}` 须为带引号的文本"),
             Self::InvalidPattern(error) => {

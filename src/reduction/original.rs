@@ -16,8 +16,8 @@ impl ToolReduction {
     /// A name that is not safe as part of a path is left out. An equal text is stored at most once
     /// in 24 hours.
     ///
-    /// If the text consists of hints or pages of this session, it is not stored again, and the
-    /// locations of its originals are returned, one or more. `None` means that it looks like such
+    /// If the text consists of hints or pages of this session, it is not stored again, nor are their sentences, and
+    /// the locations of its originals are returned, one or more. `None` means that it looks like such
     /// hints but shows something else than what is stored. Any text may look like that, so keep it.
     ///
     /// ```

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use offcut::format::{OpenAiChat, Plain};
+use offcut::format::Plain;
 use proptest::prelude::Strategy;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use super::drive::{FaultAt, drive};
 use super::generate::{Step, simple_conversations};
 use super::naive::{Flaw, Naive};
-use super::wire::Wire;
+use super::wire::{OpenAiChat, Wire};
 use super::{Violation, block_on, cases, hold};
 
 async fn try_all<F: Wire>(wire: F, flaw: Flaw, steps: &[Step]) -> Result<(), Violation> {

@@ -1,7 +1,7 @@
 //! C13 and L4: a loop that passes in the untouched history every turn gets the same bytes each
 //! time, stores nothing twice, and gets the same messages as a loop that changes them in place.
 
-use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
+use offcut::format::Plain;
 use offcut::report::Outcome;
 use offcut::{ToolCall, ToolOutput};
 
@@ -9,7 +9,7 @@ use super::generate::{CallSpec, Step, conversations};
 use super::output::{Known, aim, make};
 use super::shadow::view;
 use super::subject::{OffcutSubject, Subject};
-use super::wire::Wire;
+use super::wire::{Anthropic, Gemini, OpenAiChat, Responses, Wire};
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, block_on, hold, require};
 

@@ -88,18 +88,12 @@ fn l4_nothing_is_stored_next_to_an_unverified_hint() {
     block_on(async {
         let store = Faulty::new(Memory::named("m").unwrap());
         let reduction = builder(store.clone()).build().unwrap();
-        let shown = reduction
-            .truncate(&call("real", "grep"), lines(2_000))
-            .await
-            .unwrap()
-            .parts;
-        let [Part::Text(shown)] = &shown[..] else {
-            panic!("{shown:?}")
-        };
-        // The preview is stored, but the sentence is not ours.
-        let mut other = Hint::parse(shown).unwrap();
-        other.prose.push_str(" So it is.");
-        let parts = vec![lines(400).into(), other.render().into()];
+        // Too long to compare.
+        let key = Key::new("trunc/real").unwrap();
+        let long = vec![b'x'; (64 << 20) + 1];
+        store.inner().put(&key, long.into()).await.unwrap();
+        let hint = forged("memory://m/trunc/real", 1);
+        let parts = vec![lines(400).into(), hint.into()];
         let mut messages = conversation(vec![(call("a", "grep"), parts, false)]);
         let before = (messages.clone(), store.writes());
         reduction.clear(Plain, &mut messages).await.unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
-use offcut::format::{OpenAiChat, Plain};
+use offcut::format::Plain;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -13,7 +13,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use super::drive::{FaultAt, drive};
 use super::generate::{Step, conversations};
 use super::subject::OffcutSubject;
-use super::wire::Wire;
+use super::wire::{OpenAiChat, Wire};
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, block_on, hold, require};
 

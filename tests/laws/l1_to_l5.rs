@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses, Spelled};
+use offcut::format::Plain;
 
 use super::drive::drive;
 use super::generate::{Step, conversations, imitations};
 use super::subject::OffcutSubject;
-use super::wire::Wire;
+use super::wire::{Anthropic, Gemini, OpenAiChat, OverText, Responses, Wire};
 use super::world::{Setup, World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 
@@ -95,16 +95,16 @@ fn l1_to_l5_hold_for_gemini_contents() {
 fn l1_to_l5_hold_for_messages_as_text() {
     let cases = || (setups(STORE), conversations());
     hold(10, cases, |(setup, steps)| {
-        drive_twice(Spelled(OpenAiChat), &setup, &steps)
+        drive_twice(OverText(OpenAiChat), &setup, &steps)
     });
     hold(10, cases, |(setup, steps)| {
-        drive_twice(Spelled(Responses), &setup, &steps)
+        drive_twice(OverText(Responses), &setup, &steps)
     });
     hold(10, cases, |(setup, steps)| {
-        drive_twice(Spelled(Anthropic), &setup, &steps)
+        drive_twice(OverText(Anthropic), &setup, &steps)
     });
     hold(10, cases, |(setup, steps)| {
-        drive_twice(Spelled(Gemini), &setup, &steps)
+        drive_twice(OverText(Gemini), &setup, &steps)
     });
 }
 

@@ -2,14 +2,14 @@
 //! an error everything is unchanged, and trying again is safe.
 
 use futures_util::FutureExt;
-use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses};
+use offcut::format::Plain;
 use offcut_testkit::Fault;
 use proptest::prelude::Strategy;
 
 use super::drive::{FaultAt, drive};
 use super::generate::{Step, conversations};
 use super::subject::{OffcutSubject, Subject};
-use super::wire::Wire;
+use super::wire::{Anthropic, Gemini, OpenAiChat, Responses, Wire};
 use super::world::{Setup, World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 

@@ -4,9 +4,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use offcut::agent::Tool as _;
 use offcut::backend::Memory;
-use offcut::format::{
-    Anthropic, Format as _, Gemini, Message, Messages, OpenAiChat, Plain, Responses,
-};
+use offcut::format::{Format as _, Message, Messages, Plain};
 use offcut::{Chunk, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction, Turn};
 use proptest::collection::vec;
 use proptest::option;
@@ -16,6 +14,7 @@ use serde_json::{Value, json};
 use super::pass::pass_over;
 use super::subject::OffcutSubject;
 use super::text::{Kind, Text, texts};
+use super::wire::{Anthropic, Gemini, OpenAiChat, Responses};
 use super::world::{World, setups};
 use super::{STORE, block_on, hold, require};
 

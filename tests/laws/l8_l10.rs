@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join3;
 use offcut::backend::Memory;
-use offcut::format::{Message, OpenAiChat, Plain};
+use offcut::format::{Message, Plain};
 use offcut::{ToolCall, ToolReduction};
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -14,6 +14,7 @@ use super::drive::drive;
 use super::generate::conversations;
 use super::subject::OffcutSubject;
 use super::text::{Kind, Text};
+use super::wire::OpenAiChat;
 use super::world::{World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 

@@ -587,7 +587,7 @@ impl Fit<'_> {
         };
         shown.location == hint.location
             && hint.bytes == content.len() as u64
-            && is_harmless(shown, content)
+            && is_harmless(shown, hint, content)
     }
 
     /// The texts that a hint stands for, if they are all of the originals' texts. Documents may
@@ -620,9 +620,9 @@ type Joined = Option<Rc<Vec<Vec<u8>>>>;
 /// Length of the longest sentence in our hints, in bytes.
 const MAX_PROSE: usize = 300;
 
-/// Tells whether all that a hint shows can be read in `content`, and its prose is no longer than a
+/// Tells whether all that a hint shows can be read in `content`, and its prose is still said or no longer than a
 /// sentence.
-fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
+fn is_harmless(shown: &Hint, hint: &Hint, content: &[u8]) -> bool {
     let content = if shown.flags.joined {
         split_last_line(content).map_or(&[][..], |(texts, _)| texts)
     } else {
@@ -653,7 +653,8 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     let is_said = ["fox", "abcdef", "很长", "seed", "offcut"]
         .iter()
         .any(|word| shown.prose.contains(word));
-    (shows(text) || shows(&plain(text))) && shown.prose.len() <= MAX_PROSE && !is_said
+    (shows(text) || shows(&plain(text)))
+        && (shown.prose == hint.prose || shown.prose.len() <= MAX_PROSE && !is_said)
 }
 
 /// The text as a person sees it: each line as it was last drawn, with a blank for NULs after more than a letter.

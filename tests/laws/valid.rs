@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use proptest::prelude::Strategy;
 use serde_json::Value;
 
@@ -11,7 +10,7 @@ use super::generate::{Body, Id, Output, PartSpec, Speaker, Step, conversations};
 use super::shadow::View;
 use super::subject::OffcutSubject;
 use super::text::{Kind, Text};
-use super::wire::Wire;
+use super::wire::{Anthropic, Gemini, OpenAiChat, Responses, Wire};
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, hold, require};
 

@@ -8,7 +8,7 @@ use crate::common::{
 };
 use offcut::backend::{Backend, ErrorKind, Key, Memory};
 use offcut::format::{Message, Messages, OpenAiChat, Plain};
-use offcut::hint::{Hint, Kind};
+use offcut::hint::{Hint, Kind, Position};
 use offcut::report::{CountKind, Outcome, Reason, Subject};
 use offcut::{
     Builder, Language, OffloadError, OnStoreFailure, Part, ToolCall, ToolPolicy, ToolReduction,
@@ -416,9 +416,77 @@ async fn c5_a_hint_that_names_another_reader_is_shortened() {
             "{before:?} {after:?}"
         );
         let hint = Hint::parse(text(content(&messages[1]))).unwrap();
-        let says = after.map_or(String::new(), |name| format!(" Read it with {name}."));
-        assert_eq!(hint.prose, format!("Old result of grep.{says}"));
+        let says = |name: Option<&str>| {
+            name.map_or(String::new(), |name| format!(" Read it with {name}."))
+        };
+        let expected = if before == after {
+            format!("Old result of grep.{}", says(after))
+        } else {
+            format!("Stored in full.{}", says(before))
+        };
+        assert_eq!(hint.prose, expected);
     }
+}
+
+/// The words of a hint are stored nowhere.
+#[tokio::test]
+async fn c5_other_words_than_ours_stay() {
+    let store = memory();
+    let reduction = eager(&store)
+        .max_length_for_trunc(3_000)
+        .preview_length(800)
+        .stub_length(90)
+        .build()
+        .unwrap();
+    let shown = reduction
+        .truncate(&call("a", "grep"), lines(1_000))
+        .await
+        .unwrap();
+    let real = Hint::parse(&shown.text()).unwrap();
+    let whole = lines(1_000);
+    let rows: String = (1..=90).map(|n| format!("{n}:line {n}\n")).collect();
+    let from = Position { line: 5, byte: 0 };
+    for (kind, preview) in [
+        (Kind::Truncated, &*real.preview),
+        (Kind::Cleared, &*real.preview),
+        (Kind::Page { from }, &whole[28..828]),
+        (Kind::Matches, rows.trim_end()),
+    ] {
+        for words in [
+            "",
+            "The password is hunter2.",
+            "已完整存储。",
+            "Lines 5-99. 4711",
+            "Stored in full. Read it with read_file. Or not.",
+        ] {
+            let mut hint = real.clone();
+            (hint.kind, hint.preview, hint.prose) = (kind, preview.to_owned(), words.to_owned());
+            let mut messages = [round("x", "grep", hint.render()), round("b", "f", "ok")].concat();
+            let report = clear(&reduction, &mut messages).await;
+            let outcome = report.decisions[0].outcome;
+            assert_eq!(outcome, Outcome::Shortened, "{kind:?} {words}");
+            let short = Hint::parse(text(content(&messages[1]))).unwrap();
+            assert_eq!((&*short.prose, short.kind), (words, Kind::Cleared));
+            assert_eq!(short.location, real.location);
+            let before = messages.clone();
+            assert!(!clear(&reduction, &mut messages).await.is_change());
+            assert_eq!(messages, before);
+        }
+        // Over a kibibyte, they make it an ordinary text.
+        let mut hint = real.clone();
+        (hint.kind, hint.preview) = (kind, preview.to_owned());
+        hint.prose = "what only the imitation says ".repeat(60);
+        let forged = hint.render();
+        let mut messages = [round("y", "grep", forged.clone()), round("b", "f", "ok")].concat();
+        clear(&reduction, &mut messages).await;
+        let short = Hint::parse(text(content(&messages[1]))).unwrap();
+        let there = reduction.read_original(&short.location.unwrap()).await;
+        assert_eq!(there.unwrap().unwrap(), forged.as_bytes(), "{kind:?}");
+    }
+    assert!(stored(&store).await.contains(&(
+        real.location.unwrap().to_string(),
+        lines(1_000).into_bytes()
+    )));
 }
 
 #[tokio::test]
@@ -487,8 +555,6 @@ async fn c5_an_imitation_loses_nothing() {
         .push_str(&"what only the imitation says\n".repeat(20));
     let mut elsewhere = real.clone();
     elsewhere.location = Some(store.locate(&Key::new("trunc/nothing-there").unwrap()));
-    let mut chatty = real.clone();
-    chatty.prose.push_str(" And a secret.");
     for (id, imitation) in [("longer", longer), ("elsewhere", elsewhere)] {
         let forged = imitation.render();
         let mut messages = [round(id, "curl", forged.clone()), round("b", "f", "ok")].concat();
@@ -504,14 +570,6 @@ async fn c5_an_imitation_loses_nothing() {
                 .contains(&(format!("memory://t/clear/{id}"), forged.into_bytes()))
         );
     }
-    // The preview is stored, the sentence is not ours. As short as a hint, the text stays.
-    let mut messages = [round("x", "curl", chatty.render()), round("b", "f", "ok")].concat();
-    let report = clear(&reduction, &mut messages).await;
-    assert_eq!(
-        report.decisions[0].outcome,
-        Outcome::Kept(Reason::Unverified)
-    );
-    assert_eq!(text(content(&messages[1])), chatty.render());
     // A hint that names a location outside of our roots is ordinary text.
     let mut foreign = real;
     foreign.location = Some(offcut::backend::Location::new("/etc/passwd"));

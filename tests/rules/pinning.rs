@@ -314,16 +314,10 @@ async fn l1_hints_are_not_stored_as_originals_after_stub_length_shrinks() {
             let short = eager(&store).stub_length(stub_length).build().unwrap();
             let report = clear(&short, &mut messages).await;
             assert_eq!(stored(&store).await, there, "nothing is stored");
-            // Hints with other sentences than ours are left alone.
-            let done = if words.is_none() {
-                Outcome::Shortened
-            } else {
-                Outcome::Kept(Reason::Unverified)
-            };
             assert!(
                 report.decisions[..2]
                     .iter()
-                    .all(|decision| decision.outcome == done),
+                    .all(|decision| decision.outcome == Outcome::Shortened),
                 "{report:?}"
             );
             for (was, is) in [(&before[1], &messages[1]), (&before[3], &messages[3])] {
@@ -333,7 +327,7 @@ async fn l1_hints_are_not_stored_as_originals_after_stub_length_shrinks() {
                         (was.location, was.bytes, was.prose),
                         (is.location, is.bytes, is.prose)
                     );
-                    assert!(is.preview.len() <= stub_length || words.is_some());
+                    assert!(is.preview.len() <= stub_length);
                 }
             }
             let again = messages.clone();

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroUsize;
 
-use offcut::format::{Format, OpenAiChat, Piece, Role, WireFormat};
+use offcut::format::{Format, Piece, Role, WireFormat};
 use offcut::rounds::pair_results;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub fn remove_tool_messages<F: Format>(format: &F, messages: &mut Vec<F::Message
 /// The function [`remove_tool_messages`] as a reducer: appends the update, then removes the
 /// finished tool sequences of the whole list. An empty update changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RemoveToolMessages<F = OpenAiChat> {
+pub struct RemoveToolMessages<F = WireFormat> {
     format: F,
 }
 
@@ -64,7 +64,7 @@ pub struct RemoveToolMessages<F = OpenAiChat> {
 ///
 /// Dropped messages are gone.
 #[derive(Clone, Copy, Debug)]
-pub struct BoundedMessages<F = OpenAiChat> {
+pub struct BoundedMessages<F = WireFormat> {
     format: F,
     max_len: NonZeroUsize,
 }

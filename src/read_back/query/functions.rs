@@ -12,21 +12,18 @@ use regex::{Regex, RegexBuilder};
 use super::bounds::step;
 use super::value::{Characters, Error, ValR, Value};
 
-/// Size limits of compiled patterns, in bytes, and of a text that is searched by one of each, so that the time of one
-/// search is bounded.
-const PATTERNS: [(usize, usize); 2] = [(64 << 10, 1 << 20), (1 << 20, 64 << 10)];
-/// The most groups of a large one, the whole match included.
-const MOST_GROUPS: usize = 16;
+/// The most bytes of a compiled pattern, and of a text that it searches, so that the time of one search is bounded.
+const MAX_SEARCH: usize = 256 << 10;
+/// The most groups of a pattern, the whole match included.
+const MAX_GROUPS: usize = 64;
 /// The number of patterns that are kept compiled.
 const KEPT: usize = 32;
 
 /// Names of the standard library that are left out: those that end the program, write to its log, or
-/// read its environment and clock; those that divide by zero, which is an error here; and a definition that would hide
-/// our function.
+/// read its environment and clock; those that divide by zero, which is an error here; and definitions that would hide
+/// our functions.
 const LEFT_OUT: &str = "debug debug_empty delpaths env halt halt_error infinite localtime nan now stderr \
-                        stderr_empty strflocaltime";
-/// A definition in place of the standard library's, to which NaN is less than itself.
-const ISNAN: &str = "def isnan: isnumber and (. == . | not);";
+                        stderr_empty strflocaltime isnan";
 
 /// Definitions that jq has and the standard library does not.
 const DEFINITIONS: &str = r#"
@@ -57,13 +54,8 @@ def @tsv: _cells(_replaced("\\"; "\\\\") | _replaced("\t"; "\\t") | _replaced("\
 
 pub(super) fn definitions() -> impl Iterator<Item = Def<&'static str>> {
     let standard = jaq_core::defs().chain(jaq_std::defs());
-    let standard = standard
-        .filter(|def| !is_left_out(def.name))
-        .flat_map(|def| match def.name {
-            "isnan" => parsed(ISNAN),
-            _ => vec![def],
-        });
-    standard.chain(parsed(DEFINITIONS))
+    let standard = standard.filter(|def| !is_left_out(def.name));
+    standard.chain(load::parse(DEFINITIONS, |parser| parser.defs()).unwrap_or_default())
 }
 
 fn is_left_out(name: &str) -> bool {
@@ -72,16 +64,13 @@ fn is_left_out(name: &str) -> bool {
         .any(|left_out| left_out == name)
 }
 
-fn parsed(definitions: &'static str) -> Vec<Def<&'static str>> {
-    load::parse(definitions, |parser| parser.defs()).unwrap_or_default()
-}
-
 pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item = Fun<D>> {
     let standard = jaq_core::funs().chain(jaq_std::funs());
     let standard = standard.filter(|(name, ..)| !is_left_out(name));
-    let ours: [(&'static str, _, jaq_core::RunPtr<D>); 12] = [
+    let ours: [(&'static str, _, jaq_core::RunPtr<D>); 13] = [
         ("nan", v(0), |_| bome(Ok(Value::from(f64::NAN)))),
         ("infinite", v(0), |_| bome(Ok(Value::from(f64::INFINITY)))),
+        ("isnan", v(0), |cv| bome(Ok(cv.1.is_nan().into()))),
         ("tojson", v(0), |cv| bome(Ok(cv.1.to_json()))),
         ("fromjson", v(0), |cv| bome(cv.1.parse_json())),
         ("length", v(0), |cv| bome(cv.1.length())),
@@ -112,12 +101,11 @@ fn search<D: for<'a> DataT<V<'a> = Value>>(
     let (flags, pattern) = (cv.0.pop_var(), cv.0.pop_var());
     let text = cv.1.as_text()?;
     let flags = flags.as_text()?;
-    let compiled = compiled(pattern.as_text()?, flags)?;
-    let (regex, most) = &*compiled;
-    if text.len() > *most {
+    let regex = compiled(pattern.as_text()?, flags)?;
+    if text.len() > MAX_SEARCH {
         return Err(Error::str(format!(
-            "a text of over {} KiB can't be searched by this in a query: pass `pattern` instead",
-            most >> 10
+            "a text of over {} KiB can't be searched in a query: pass `pattern` instead",
+            MAX_SEARCH >> 10
         )));
     }
     let (is_global, skips_empty) = (flags.contains('g'), flags.contains('n'));
@@ -157,11 +145,8 @@ fn search<D: for<'a> DataT<V<'a> = Value>>(
     Ok(found.into_iter().collect())
 }
 
-/// A pattern, and the length in bytes of the longest text that it may search.
-type Pattern = (Regex, usize);
-
-fn compiled(pattern: &str, flags: &str) -> Result<Rc<Pattern>, Error> {
-    type Compiled = IndexMap<(String, String), Rc<Pattern>>;
+fn compiled(pattern: &str, flags: &str) -> Result<Rc<Regex>, Error> {
+    type Compiled = IndexMap<(String, String), Rc<Regex>>;
     thread_local! {
         static COMPILED: RefCell<Compiled> = RefCell::default();
     }
@@ -175,28 +160,22 @@ fn compiled(pattern: &str, flags: &str) -> Result<Rc<Pattern>, Error> {
                 "{flag} is no flag of a pattern: there are g, n, i, x, s, l, m and p"
             )));
         }
-        let build = |size: usize| {
-            RegexBuilder::new(pattern)
-                .size_limit(size)
-                .case_insensitive(flags.contains('i'))
-                .ignore_whitespace(flags.contains('x'))
-                .multi_line(flags.contains(['m', 'p']))
-                .dot_matches_new_line(flags.contains(['s', 'p']))
-                .swap_greed(flags.contains('l'))
-                .build()
-        };
-        let [(small, long), (large, short)] = PATTERNS;
-        let regex = match build(small) {
-            // Each search may hold a place for each group in each state.
-            Err(regex::Error::CompiledTooBig(_)) => {
-                build(large).and_then(|regex| match regex.captures_len() <= MOST_GROUPS {
-                    true => Ok((regex, short)),
-                    false => Err(regex::Error::CompiledTooBig(large)),
-                })
-            }
-            regex => regex.map(|regex| (regex, long)),
-        };
+        let regex = RegexBuilder::new(pattern)
+            .size_limit(MAX_SEARCH)
+            .case_insensitive(flags.contains('i'))
+            .ignore_whitespace(flags.contains('x'))
+            .multi_line(flags.contains(['m', 'p']))
+            .dot_matches_new_line(flags.contains(['s', 'p']))
+            .swap_greed(flags.contains('l'))
+            .build();
         let regex = regex.map_err(Error::str)?;
+        // Each search may hold a place for each group in each state.
+        if regex.captures_len() > MAX_GROUPS {
+            return Err(Error::str(format!(
+                "a pattern may have {} groups",
+                MAX_GROUPS - 1
+            )));
+        }
         if known.len() >= KEPT {
             known.clear();
         }

@@ -148,6 +148,10 @@ impl Value {
         }
     }
 
+    pub(super) fn is_nan(&self) -> bool {
+        self.number().is_some_and(f64::is_nan)
+    }
+
     /// An index or a bound: floats are rounded down.
     fn whole(&self) -> Option<i128> {
         match self {

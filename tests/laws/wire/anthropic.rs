@@ -1,11 +1,11 @@
 //! Anthropic's messages, where one message holds all results of a round.
 
-use offcut::format::{Anthropic, LoopFormat, WireFormat};
+use offcut::format::WireFormat;
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
 use super::super::generate::Speaker;
-use super::Wire;
+use super::{Anthropic, Wire};
 
 impl Wire for Anthropic {
     fn say(self, speaker: Speaker, text: String, style: u8) -> Value {

@@ -1,11 +1,11 @@
 //! Gemini's contents, where one content holds all responses to a turn.
 
-use offcut::format::{Gemini, LoopFormat, WireFormat};
+use offcut::format::WireFormat;
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
 use super::super::generate::Speaker;
-use super::Wire;
+use super::{Gemini, Wire};
 
 impl Wire for Gemini {
     fn say(self, speaker: Speaker, text: String, style: u8) -> Value {

@@ -8,11 +8,59 @@ mod spelled;
 use std::fmt::Debug;
 
 use bytes::Bytes;
-use offcut::format::{Format, LoopFormat, Message, OpenAiChat, Piece, Plain, WireFormat};
+use offcut::format::{Format, LoopFormat, Message, Piece, Plain, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
 use super::generate::Speaker;
+
+pub(crate) use spelled::OverText;
+
+/// Gives each wire format a type of its own.
+macro_rules! types_of_formats {
+    ($($format:ident)*) => {$(
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct $format;
+
+        impl From<$format> for WireFormat {
+            fn from(_: $format) -> Self {
+                Self::$format
+            }
+        }
+
+        impl Format for $format {
+            type Message = Value;
+
+            fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
+                WireFormat::$format.visit(message, see);
+            }
+
+            fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
+                WireFormat::$format.replace_result(message, slot, parts);
+            }
+
+            fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
+                WireFormat::$format.replace_arguments(message, call, arguments);
+            }
+
+            fn has_text(&self, message: &Value, text: usize) -> bool {
+                WireFormat::$format.has_text(message, text)
+            }
+
+            fn replace_text(&self, message: &mut Value, text: usize, new: String) {
+                WireFormat::$format.replace_text(message, text, new);
+            }
+        }
+
+        impl $format {
+            fn tool_message(self, call: &ToolCall, parts: Vec<Part>, is_error: bool) -> Value {
+                WireFormat::$format.tool_message(call, parts, is_error)
+            }
+        }
+    )*};
+}
+
+types_of_formats! { OpenAiChat Responses Anthropic Gemini }
 
 /// A message type for generated conversations. `style` picks one of several ways to write one.
 pub(crate) trait Wire:

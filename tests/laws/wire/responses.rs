@@ -1,11 +1,11 @@
 //! Items of the Responses API.
 
-use offcut::format::{LoopFormat, Responses, WireFormat};
+use offcut::format::WireFormat;
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
 use super::super::generate::Speaker;
-use super::{CUSTOM, Wire};
+use super::{CUSTOM, Responses, Wire};
 
 impl Wire for Responses {
     fn say(self, speaker: Speaker, text: String, style: u8) -> Value {

@@ -1,6 +1,6 @@
 //! Any wire format over the text of its messages.
 
-use offcut::format::{Format, JsonText, Spelled};
+use offcut::format::{Format, JsonText, Piece, Spelled, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
@@ -19,10 +19,41 @@ fn read(message: &JsonText) -> Value {
     serde_json::from_str(message.as_str()).unwrap()
 }
 
-impl<F: Wire<Message = Value>> Wire for Spelled<F>
-where
-    Self: Format<Message = JsonText>,
-{
+/// [`Spelled`], as a type for each format.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OverText<F>(pub(crate) F);
+
+impl<F: Wire + Into<WireFormat>> OverText<F> {
+    fn spelled(self) -> Spelled {
+        Spelled(self.0.into())
+    }
+}
+
+impl<F: Wire + Into<WireFormat>> Format for OverText<F> {
+    type Message = JsonText;
+
+    fn visit<'m>(&self, message: &'m JsonText, see: &mut dyn FnMut(Piece<'m>)) {
+        self.spelled().visit(message, see);
+    }
+
+    fn replace_result(&self, message: &mut JsonText, slot: usize, parts: Vec<Part>) {
+        self.spelled().replace_result(message, slot, parts);
+    }
+
+    fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
+        self.spelled().replace_arguments(message, call, arguments);
+    }
+
+    fn has_text(&self, message: &JsonText, text: usize) -> bool {
+        self.spelled().has_text(message, text)
+    }
+
+    fn replace_text(&self, message: &mut JsonText, text: usize, new: String) {
+        self.spelled().replace_text(message, text, new);
+    }
+}
+
+impl<F: Wire<Message = Value> + Into<WireFormat>> Wire for OverText<F> {
     fn say(self, speaker: Speaker, text: String, style: u8) -> JsonText {
         spell(self.0.say(speaker, text, style))
     }

@@ -253,7 +253,7 @@ async fn r5_a_mistake_is_answered_with_its_cure() {
             json!({"path": path, "query": ".", "offset": -3}),
             "can't be negative",
         ),
-        (json!({"path": path, "jq": "."}), "did you mean `query`?"),
+        (json!({"path": path, "jq": "|"}), "`query` failed"),
         (
             json!({"path": "/etc/passwd", "query": "."}),
             "not a stored result",

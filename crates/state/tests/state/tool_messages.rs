@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use offcut::ToolCall;
-use offcut::format::{Message, OpenAiChat, Plain};
+use offcut::format::{Message, OpenAiChat, Plain, WireFormat};
 use offcut_state::{BoundedMessages, Reducer, RemoveToolMessages, remove_tool_messages};
 use serde_json::{Value, json};
 
@@ -190,7 +190,7 @@ fn a_message_that_holds_more_than_results_stays() {
 /// the update.
 #[test]
 fn as_a_reducer_it_removes_over_list_and_update() {
-    let reducer = RemoveToolMessages::<OpenAiChat>::default();
+    let reducer = RemoveToolMessages::<WireFormat>::default();
     let all = script("u c1 r1 c2 r2 a u");
     for at in 0..all.len() {
         let (existing, update) = (json!(all[..at]), json!(all[at..]));

@@ -17,7 +17,6 @@ mod choice;
 mod cost;
 mod custom;
 mod excerpt;
-mod factors;
 mod failures;
 mod found;
 mod head_tail;

@@ -17,14 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::preview::cost::about_tokens;
 use crate::preview::excerpt::{Excerpt, is_number, most_of_name, most_of_unit, most_overhead};
-use crate::preview::factors::factors;
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::{Found, Named};
 use crate::preview::heads::{heads, without_repeats};
 use crate::preview::outcomes::{ending, without_header};
 use crate::preview::signs::{COUNTS, EXIT, signs};
 use crate::preview::text::lines::Length;
-use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
+use crate::preview::units::{Unit, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 4;
@@ -36,10 +35,6 @@ const FAILING: usize = 4;
 const HEADS: usize = 3;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.0;
-/// Extra worth of a Han character, and the number of characters that count: words of such scripts
-/// are not found as names.
-const HAN: f32 = 0.04;
-const MAX_HAN: usize = 64;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
@@ -98,8 +93,6 @@ struct Chooser<'u, 't> {
     found: Found<'t>,
     /// Extra worth of each unit, as of a failure or a heading.
     extra: Vec<f32>,
-    /// Worth of what is in each unit, as a factor.
-    factors: Vec<f32>,
     is_taken: Vec<bool>,
     /// By unit: the head that is shown with it.
     heads: Vec<Option<usize>>,
@@ -128,19 +121,9 @@ fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
 
 /// Extra worth of each unit.
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
-    // Names are mostly how one looks something up in a file.
-    let of_han = if is_excerpt_of_file(units) { 0.0 } else { HAN };
     let extra = failure_worth(units).into_iter().zip(units);
-    let extra = extra.map(|(failure, unit)| {
-        let heading = if is_heading(unit) { HEADING } else { 0.0 };
-        let han = unit.text.chars().filter(|sign| is_han(*sign));
-        failure + heading + of_han * han.take(MAX_HAN).count() as f32
-    });
+    let extra = extra.map(|(failure, unit)| failure + if is_heading(unit) { HEADING } else { 0.0 });
     extra.collect()
-}
-
-fn is_han(sign: char) -> bool {
-    ('\u{4e00}'..='\u{9fff}').contains(&sign)
 }
 
 impl<'u, 't> Chooser<'u, 't> {
@@ -149,7 +132,6 @@ impl<'u, 't> Chooser<'u, 't> {
             units,
             found: Found::new(units),
             extra: extra_worth(units),
-            factors: factors(units),
             heads: heads(units),
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
@@ -279,7 +261,7 @@ impl<'u, 't> Chooser<'u, 't> {
     fn entry(&self, item: ChoiceItem) -> Entry {
         let (gain, text, overhead) = match item {
             ChoiceItem::Line(unit) => (
-                self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit),
+                self.extra[unit] + self.found.gain_of_unit(unit),
                 own_text(&self.units[unit]),
                 PER_LINE
                     + if self.follows_taken(unit) {
@@ -289,7 +271,7 @@ impl<'u, 't> Chooser<'u, 't> {
                     },
             ),
             ChoiceItem::Name(name) => (
-                self.factors[self.found.names[name].first] * self.found.gain_of_name(name),
+                self.found.gain_of_name(name),
                 self.found.names[name].text,
                 PER_ENTRY,
             ),

@@ -12,7 +12,7 @@ use crate::preview::found::worth;
 use crate::preview::head_tail::HeadTailSketch;
 use crate::preview::names::each_name;
 use crate::preview::outcomes::is_ruler;
-use crate::preview::signs::{FAILURE, FATAL, PLACE};
+use crate::preview::signs::{FAILURE, PLACE};
 use crate::preview::text::lines::Length;
 use crate::preview::units::{OwnedUnit, Unit};
 
@@ -64,7 +64,7 @@ impl KeptLines {
     fn keep(&mut self, unit: Unit<'_>) {
         let signs = signs_of(&unit);
         let may_fail = signs & (FAILURE | PLACE) != 0;
-        let mut news = if signs & !FATAL != 0 { TELLING } else { 0.0 };
+        let mut news = if signs != 0 { TELLING } else { 0.0 };
         if self.wanted != Preview::HeadTail {
             let mut is_named = false;
             each_name(unit.text, |name| {
@@ -124,9 +124,8 @@ impl KeptLines {
 
     /// The kept units and the odd lines, in text order.
     fn all(&self) -> Vec<Unit<'_>> {
-        let odd = self.templates.odd().map(|(unit, _)| unit);
         let kept = self.units.iter().map(|(unit, _)| unit.unit());
-        let mut all: Vec<Unit<'_>> = kept.chain(odd).collect();
+        let mut all: Vec<Unit<'_>> = kept.chain(self.templates.odd()).collect();
         // Mostly in order.
         all.sort_by_key(|unit| unit.place);
         all.dedup_by_key(|unit| unit.place);

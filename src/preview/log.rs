@@ -11,12 +11,13 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
-use crate::preview::failures::template;
+use crate::preview::failures::HASHER;
 use crate::preview::head_tail::without_middle;
 use crate::preview::pattern::pattern;
 use crate::preview::plain::plain;
@@ -136,6 +137,18 @@ fn kind(line: &str) -> (u64, String) {
         true => (template(&line.replace(JSON_SIGNS, " ")), answers),
         false => (template(line), answers),
     }
+}
+
+/// Hash of what is left of a line without numbers, names and paths.
+fn template(line: &str) -> u64 {
+    let mut hash = 0;
+    for word in line.split_ascii_whitespace() {
+        let is_fixed = !word
+            .bytes()
+            .any(|byte| byte.is_ascii_digit() || matches!(byte, b'/' | b'_' | b'='));
+        hash = HASHER.hash_one((hash, is_fixed.then_some(word)));
+    }
+    hash
 }
 
 #[cfg(test)]

@@ -188,13 +188,8 @@ pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
 fn sentences(prose: &Prose) -> Vec<String> {
     let at = |line, byte| Position { line, byte };
     let nexts = [Some(at(LARGE + 1, LARGE)), None];
-    // Whole lines, a piece of one line, one whole line, and nothing.
-    let pages = [
-        (at(LARGE - 1, 0), false),
-        (at(LARGE, 1), false),
-        (at(LARGE, 0), false),
-        (at(LARGE, 0), true),
-    ];
+    // Lines, and nothing.
+    let pages = [(at(LARGE, 0), false), (at(LARGE, 0), true)];
     let pages = pages
         .into_iter()
         .flat_map(|(from, is_empty)| nexts.map(|next| prose.of_page(from, LARGE, next, is_empty)));

@@ -1,6 +1,7 @@
 //! Choice of the lines and names of a text that are worth showing.
 //!
-//! The lines that tell how the text ended come first, in a part of the budget, and then, in another
+//! Of a text whose ends are shown, these are lines from the beginning in half of the budget, those that report failures, and
+//! lines from the end. Of any other, the lines that tell how the text ended come first, in a part of the budget, and then, in another
 //! part, those that report failures. Any other line is worth the names and values that it shows, most
 //! if they have not yet been shown in a line, and extra if it reports a further failure. An entry of the
 //! index is worth its name. Items with the highest worth per token are taken first, until the budget is
@@ -23,7 +24,7 @@ use crate::preview::heads::{heads, without_repeats};
 use crate::preview::outcomes::{ending, without_header};
 use crate::preview::signs::{COUNTS, EXIT, signs};
 use crate::preview::text::lines::Length;
-use crate::preview::units::{Unit, is_heading, own_text};
+use crate::preview::units::{CUT, Unit, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 4;
@@ -50,8 +51,8 @@ const MAX_TOO_LONG: usize = 256;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Preview {
-    /// The beginning and the end, about half of the budget each, and lines that report failures. A mark between them
-    /// tells what is left out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    /// The beginning and the end, about half of the budget each, and lines between them that report failures, verbatim
+    /// and numbered.
     #[default]
     HeadTail,
     /// The lines with the most names and values, verbatim and numbered. In logs and test runs, lines
@@ -74,11 +75,15 @@ pub(crate) fn choose<'t>(
     length: Length,
     budget: usize,
 ) -> Excerpt<'t> {
-    let Some(left) = budget.checked_sub(most_overhead(length, wanted != Preview::Lines)) else {
+    let has_names = matches!(wanted, Preview::Index | Preview::Mixed);
+    let Some(left) = budget.checked_sub(most_overhead(length, has_names)) else {
         return Excerpt::default();
     };
+    if wanted == Preview::HeadTail {
+        return ends(units, templates, left);
+    }
     let units = without_repeats(&without_header(units));
-    let mut chooser = Chooser::new(&units, left);
+    let mut chooser = Chooser::new(&units, heads(&units), left);
     if wanted != Preview::Index {
         chooser.take_ending();
         chooser.take_failing(templates);
@@ -86,6 +91,22 @@ pub(crate) fn choose<'t>(
     }
     chooser.take_best(wanted);
     chooser.excerpt()
+}
+
+/// Chooses lines of both ends, and between them those that report failures. If there is no room for all of the first, it
+/// is cut.
+fn ends<'t>(units: &[Unit<'t>], templates: &Templates, left: usize) -> Excerpt<'t> {
+    let mut chooser = Chooser::new(units, vec![None; units.len()], left);
+    chooser.take_ends(templates);
+    let is_begun = chooser.is_taken.first() == Some(&true);
+    let left = chooser.left;
+    let mut excerpt = chooser.excerpt();
+    if let Some(unit) = units.first().filter(|_| !is_begun) {
+        let room = left.checked_sub(unit.mark().len() + CUT.len() + "\n".len());
+        let cut = room.and_then(|room| unit.cut(room));
+        excerpt.units.splice(0..0, cut);
+    }
+    excerpt
 }
 
 struct Chooser<'u, 't> {
@@ -127,16 +148,43 @@ fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
 }
 
 impl<'u, 't> Chooser<'u, 't> {
-    fn new(units: &'u [Unit<'t>], left: usize) -> Self {
+    fn new(units: &'u [Unit<'t>], heads: Vec<Option<usize>>, left: usize) -> Self {
         Self {
             units,
             found: Found::new(units),
             extra: extra_worth(units),
-            heads: heads(units),
+            heads,
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
             left,
         }
+    }
+
+    /// Takes lines from the beginning in half of the budget, then those that report failures, and in another half lines
+    /// from the end.
+    fn take_ends(&mut self, templates: &Templates) {
+        let (all, half) = (self.units.len(), self.left / 2);
+        let rest = self.left - half;
+        _ = (0..all).find(|unit| !self.take_next(*unit, rest));
+        self.take_failing(templates);
+        let rest = self.left.saturating_sub(half);
+        _ = (0..all).rev().find(|unit| !self.take_next(*unit, rest));
+    }
+
+    /// Takes a line beside those that are taken, and no more of the budget than it needs. Returns true if it is taken.
+    fn take_next(&mut self, unit: usize, rest: usize) -> bool {
+        if self.is_taken[unit] {
+            return true;
+        }
+        let is_taken = self.take_line(unit, rest);
+        if is_taken && self.units[unit].place.ends_line {
+            self.left += CUT.len();
+        }
+        if is_taken && self.follows_taken(unit + 1) && self.is_taken[unit + 1] {
+            // The next line no longer needs its mark.
+            self.left += self.units[unit + 1].mark().len();
+        }
+        is_taken
     }
 
     /// Takes the lines that tell how the text ended, in a part of the budget.
@@ -169,12 +217,15 @@ impl<'u, 't> Chooser<'u, 't> {
         let heads: Vec<usize> = outermost.collect();
         let bytes: usize = heads.iter().map(|head| self.line_bytes(*head)).sum();
         if bytes <= self.left / HEADS {
-            heads.into_iter().for_each(|head| self.take_line(head, 0));
+            heads
+                .into_iter()
+                .for_each(|head| _ = self.take_line(head, 0));
         }
     }
 
-    /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget.
-    fn take_line(&mut self, unit: usize, rest: usize) {
+    /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget. Returns true if
+    /// it is taken.
+    fn take_line(&mut self, unit: usize, rest: usize) -> bool {
         if let Some(head) = self.open_heads(unit).first() {
             let both = self.line_bytes(*head) + self.line_bytes(unit);
             if rest + both <= self.left {
@@ -186,6 +237,7 @@ impl<'u, 't> Chooser<'u, 't> {
             self.show(unit);
             self.left -= bytes;
         }
+        self.is_taken[unit]
     }
 
     fn take_best(&mut self, wanted: Preview) {

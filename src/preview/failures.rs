@@ -13,7 +13,7 @@ use crate::preview::signs::{FAILURE, PLACE, is_failure, signs, without_digits};
 use crate::preview::units::{OwnedUnit, Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
-const WORTH: f32 = 10.0;
+const WORTH: f32 = 20.0;
 /// Maximum number of lines that report failures and come before others. Those that differ in digits
 /// alone count once.
 const MAX_FAILURES: usize = 16;

@@ -18,11 +18,11 @@ use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
 use crate::preview::failures::HASHER;
-use crate::preview::head_tail::without_middle;
 use crate::preview::pattern::pattern;
 use crate::preview::plain::plain;
 use crate::preview::records::MORE;
 use crate::preview::signs::is_failure;
+use crate::preview::units::CUT;
 
 /// A text with fewer lines is read as it is.
 const MIN_LINES: usize = 20;
@@ -94,8 +94,8 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
             _ => String::new(),
         };
         let line = match lines[at] {
-            line if line.len() <= MAX_LINE + '…'.len_utf8() => line.to_owned(),
-            line => without_middle(line, MAX_LINE / 2, MAX_LINE / 2),
+            line if line.len() <= MAX_LINE + CUT.len() => line.to_owned(),
+            line => without_middle(line, MAX_LINE / 2),
         };
         format!("{}{alike}|{line}\n", at + 1)
     };
@@ -115,6 +115,13 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     }
     let lines: Vec<String> = taken.into_values().collect();
     (lines.len() >= MIN_BEGINNING).then(|| head + &lines.concat() + MORE)
+}
+
+/// The first and the last `most` bytes of a longer line.
+fn without_middle(line: &str, most: usize) -> String {
+    let begins = &line[..line.floor_char_boundary(most)];
+    let ends = &line[line.ceil_char_boundary(line.len() - most)..];
+    format!("{begins}{CUT}{ends}")
 }
 
 /// Hash of the words of a line, without numbers, names and paths, but with how a server answered: 404 and 500 are

@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! [offcut/1 truncated 51200B/812L 39+7998 "/home/me/.offcut/trunc/call_1"] Stored in full. Read it with read_file.
-//! first lines
-//! [… 47000B, L40-790 …]
-//! last lines
+//! 1|first lines
+//! 790|last lines
+//! [… 47000 B …]
 //! ```
 //!
 //! The header is the same in every language, and only the header is parsed. It has the envelope's

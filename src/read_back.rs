@@ -122,14 +122,8 @@ pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
     hint.lines = Some(LARGE);
     hint.location = Some(location.clone());
     let next = Some(at(LARGE + 1, LARGE));
-    // Whole lines, a piece of one line, one whole line, and nothing.
-    let pages = [
-        (at(LARGE - 1, 0), false),
-        (at(LARGE, 1), false),
-        (at(LARGE, 0), false),
-        (at(LARGE, 0), true),
-    ];
-    let pages = pages.map(|(from, is_empty)| prose.of_page(from, LARGE, next, is_empty));
+    // Lines, and nothing.
+    let pages = [false, true].map(|is_empty| prose.of_page(at(LARGE, 0), LARGE, next, is_empty));
     let matches = [next, None].map(|next| prose.of_matches(LARGE, LARGE + 1, next));
     let said = pages.into_iter().chain(matches).max_by_key(String::len);
     hint.prose = said.unwrap_or_default();

@@ -1,10 +1,9 @@
-//! Tables in texts: separated values, Markdown, drawn borders, aligned columns, and blocks of fields.
+//! Tables in texts: separated values, Markdown, drawn borders, and aligned columns.
 //!
 //! A table begins with the names of its columns, after a few lines at most that say something about it, and each of
-//! its rows has as many cells. A few other lines may follow. Blocks of fields (`git log`, `apt-cache show`) begin with
-//! the same field each; what stands below a block's fields is a column of its own.
+//! its rows has as many cells. A few other lines may follow.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::Read;
 use std::ops::Range;
 
@@ -19,15 +18,8 @@ const MAX_AROUND: usize = 300;
 const MAX_BEGINNING: usize = 4 * 1024;
 /// Number of rows that are compared with the names of the columns.
 const HEADED: usize = 9;
-/// Minimum number of blocks, and of the fields with values that each begins with.
-const MIN_BLOCKS: usize = 3;
-const MIN_FIELDS: usize = 3;
-/// The column of what stands below a block's fields.
-const BELOW: &str = "text";
 /// Maximum length in bytes of the name of a column.
 const MAX_NAME: usize = 64;
-/// Maximum number of columns of blocks, each of which may have few of them.
-const MAX_COLUMNS: usize = 256;
 
 /// A table, and the text around it.
 #[derive(Debug)]
@@ -65,7 +57,7 @@ pub(crate) fn read<R>(
     text: &str,
     mut row: impl FnMut(&[String], TableRow) -> R,
 ) -> Option<TextTable<'_, R>> {
-    let table = FORMS.into_iter().find_map(|form| {
+    FORMS.into_iter().find_map(|form| {
         let (from, names) = form.begins(text)?;
         let (before, text) = text.split_at(from);
         let lines = before.lines().count() as u64;
@@ -89,28 +81,12 @@ pub(crate) fn read<R>(
             rows,
             after,
         })
-    });
-    table.or_else(|| {
-        let (from, names, rows) = blocks(text)?;
-        let mut row = |(line, fields): BlockRow| {
-            let mut cells = vec![String::new(); names.len()];
-            for (column, value) in fields {
-                cells[column] = value;
-            }
-            row(&names, (line, cells))
-        };
-        Some(TextTable {
-            before: &text[..from],
-            rows: rows.into_iter().map(&mut row).collect(),
-            names,
-            after: "",
-        })
     })
 }
 
 /// Returns true unless `text`, and whatever is appended to it, is certainly not a table.
 pub(crate) fn may_begin(text: &str) -> bool {
-    FORMS.into_iter().any(|form| form.begins(text).is_some()) || first_blocks(text).next().is_some()
+    FORMS.into_iter().any(|form| form.begins(text).is_some())
 }
 
 /// The beginnings of the lines within the first [`MAX_AROUND`] bytes.
@@ -407,84 +383,6 @@ fn cells_between(line: &str, gutters: &[Range<usize>]) -> Option<Vec<String>> {
     Some(cells.collect())
 }
 
-/// The places at which blocks of fields may begin, each with the name of its first field.
-fn first_blocks(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    first_lines(text).filter_map(|at| {
-        let fields = text[at..].lines().take(MIN_FIELDS).map_while(field);
-        let fields: Vec<_> = fields.filter(|(_, value)| !value.is_empty()).collect();
-        (fields.len() == MIN_FIELDS).then(|| (at, fields[0].0))
-    })
-}
-
-/// The field at the beginning of a line: its name and its value. That of a commit has no colon.
-fn field(line: &str) -> Option<(&str, &str)> {
-    let is_hash = |hash: &&str| hash.bytes().take(7).all(|byte| byte.is_ascii_hexdigit());
-    if let Some(hash) = line.strip_prefix("commit ").filter(is_hash) {
-        return Some(("commit", hash));
-    }
-    let (name, value) = line.split_once(':')?;
-    let name = name.trim_end();
-    let is_of_name = |c: char| c.is_alphanumeric() || "-_ ".contains(c);
-    let is_field = (1..=MAX_NAME).contains(&name.len())
-        && name.starts_with(char::is_alphabetic)
-        && name.chars().all(is_of_name)
-        && (value.is_empty() || value.starts_with([' ', '\t']));
-    is_field.then(|| (name, value.trim()))
-}
-
-/// The number of a block's first line, and the column and the value of each of its fields. There is no room for
-/// all columns in all blocks.
-type BlockRow = (u64, Vec<(usize, String)>);
-
-/// The place at which blocks begin, the names of their fields, and the blocks.
-fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<BlockRow>)> {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    // One pass for all places.
-    let (start, _) = first_blocks(text).next()?;
-    for (name, _) in text[start..].lines().filter_map(field) {
-        *counts.entry(name).or_default() += 1;
-    }
-    let (from, first) = first_blocks(text).find(|(_, name)| counts[name] >= MIN_BLOCKS)?;
-    let (mut names, mut rows) = (Vec::<String>::new(), Vec::<BlockRow>::new());
-    let (mut fields, mut last) = (MIN_FIELDS, None);
-    let before = text[..from].lines().count() as u64;
-    for (line, number) in text[from..].lines().zip(before + 1..) {
-        let found = field(line).filter(|(name, _)| last.is_some() || *name == first);
-        if line.trim().is_empty() {
-            last = None;
-            continue;
-        }
-        let (name, value) = found.unwrap_or((BELOW, line.trim()));
-        if found.is_some() && name == first {
-            if fields < MIN_FIELDS {
-                return None;
-            }
-            rows.push((number, Vec::new()));
-            fields = 0;
-        }
-        let goes_on = last.filter(|_| found.is_none() && line.starts_with([' ', '\t']));
-        let column = goes_on.unwrap_or_else(|| {
-            let known = names.iter().position(|known| known == name);
-            known.unwrap_or_else(|| {
-                names.push(name.to_owned());
-                names.len() - 1
-            })
-        });
-        if names.len() > MAX_COLUMNS {
-            return None;
-        }
-        last = found.is_some().then_some(column).or(goes_on);
-        fields += usize::from(found.is_some_and(|(_, value)| !value.is_empty()));
-        let block = &mut rows.last_mut()?.1;
-        match block.iter_mut().find(|(known, _)| *known == column) {
-            Some((_, known)) if known.is_empty() => known.push_str(value),
-            Some((_, known)) => *known += &format!("\n{value}"),
-            None => block.push((column, value.to_owned())),
-        }
-    }
-    (fields >= MIN_FIELDS && rows.len() >= MIN_BLOCKS).then_some((from, names, rows))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -597,40 +495,6 @@ mod tests {
         let (_, rows, around) = table(text).unwrap();
         assert_eq!(rows.len(), 3);
         assert!(around.ends_with("4190  3 files\n"), "{around}");
-    }
-
-    #[test]
-    fn blocks_of_fields_are_rows() {
-        let commit = |n: usize| {
-            format!(
-                "commit {n}0a1b2c3d\nAuthor: Ada\nDate:   day {n}\n\n    Mend: it {n}\n\n a.rs | 7 +\n\n"
-            )
-        };
-        let package = |n: usize| {
-            format!("Package: lib{n}\nSize: {n}00\nDescription: short\n long\n: and so on\n\n")
-        };
-        let [commits, packages]: [String; 2] =
-            [&commit as &dyn Fn(usize) -> String, &package].map(|one| (1..5).map(one).collect());
-        let (names, rows, around) = table(&format!("Exit code: 0\nOutput:\n{commits}")).unwrap();
-        assert_eq!(names, ["commit", "Author", "Date", BELOW]);
-        assert_eq!((rows.len(), rows[1].0), (4, 11));
-        assert_eq!(
-            rows[1].1,
-            ["20a1b2c3d", "Ada", "day 2", "Mend: it 2\na.rs | 7 +"]
-        );
-        assert_eq!(around, "Exit code: 0\nOutput:\n…");
-        let (names, rows, _) = table(&packages).unwrap();
-        assert_eq!(names, ["Package", "Size", "Description", BELOW]);
-        assert_eq!(rows[3].1, ["lib4", "400", "short\nlong", ": and so on"]);
-        for other in [
-            commits.replace("Author: Ada\n", ""),
-            format!("{packages}Package: one\nSize: 7\n"),
-            "kind: A\nmetadata:\n  name: b\nspec: c\n---\n".repeat(4),
-            "User: a question\nAssistant: an answer\n".repeat(9),
-            package(1) + &package(2),
-        ] {
-            assert_eq!(table(&other), None, "{other}");
-        }
     }
 
     #[test]

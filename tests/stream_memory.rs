@@ -157,7 +157,7 @@ async fn costs_little(
     make: impl Fn() -> ToolOutput,
 ) {
     // For each text, the reduction keeps the material for its preview.
-    let at_most = AT_MOST + (texts - 1) * 4 * PREVIEW;
+    let at_most = AT_MOST + (texts - 1) * 8 * PREVIEW;
     let store = Counting::default();
     let (peak, parts) = cost(&reduction(store.clone(), limit), id, make()).await;
     assert!(

@@ -33,7 +33,6 @@ pub(crate) fn preview(data: &[u8]) {
     let is_true = |text: &str| {
         shown.is_empty()
             || shown == text
-            || is_head_and_tail(&shown, text)
             || is_excerpt(&shown, text)
             || is_table(&shown, text)
             || is_table_of_fields(&shown, text)
@@ -350,35 +349,6 @@ fn cells(mut row: &str) -> Option<Vec<Option<Value>>> {
         }
         row = rest.strip_prefix('|')?;
     }
-}
-
-/// Returns true if `shown` is the beginning of `text`, a mark with the number of bytes left out,
-/// and the end.
-fn is_head_and_tail(shown: &str, text: &str) -> bool {
-    shown.match_indices("[… ").any(|(at, opening)| {
-        let (head, rest) = (&shown[..at], &shown[at + opening.len()..]);
-        let left_out = rest.split(' ').next().and_then(|bytes| bytes.parse().ok());
-        let Some((mark, behind)) = rest.split_once('\n') else {
-            return false;
-        };
-        let ends: Vec<(&str, &str)> = if mark.ends_with(':') {
-            let ends = behind.match_indices("…]\n");
-            ends.map(|(end, sign)| (&behind[..end], &behind[end + sign.len()..]))
-                .collect()
-        } else {
-            vec![("", behind)]
-        };
-        // A mark between whole lines has a line of its own.
-        let heads = [head, head.strip_suffix('\n').unwrap_or(head)];
-        ends.iter().any(|(lines, tail)| {
-            are_lines(lines, text)
-                && text.ends_with(tail)
-                && heads.iter().any(|head| {
-                    text.starts_with(head)
-                        && text.len().checked_sub(head.len() + tail.len()) == left_out
-                })
-        })
-    })
 }
 
 /// Returns true if `shown` are lines of `text` after their numbers, whole or cut, or pieces of them after their places.

@@ -132,18 +132,7 @@ impl Prose {
         ];
         let said = said.into_iter().filter(|(_, is_said)| *is_said);
         let said: Vec<Sentence> = said.map(|(sentence, _)| sentence).collect();
-        let text = self.join(&said, &values);
-        // Sentences put spaces around names, which are Latin, but Chinese words need none.
-        let is_unnamed = tool.is_empty() || mime.as_deref() == Some("");
-        if !SPACE[language].is_empty() || !is_unnamed {
-            return text;
-        }
-        [UNNAMED[language], MEDIA[language]]
-            .iter()
-            .fold(text, |text, word| {
-                let text = text.replace(&format!("{word} "), word);
-                text.replace(&format!(" {word}"), word)
-            })
+        self.join(&said, &values)
     }
 
     /// A length in bytes that no sentences of a hint reach, in any language.
@@ -166,18 +155,13 @@ impl Prose {
         let (first, last_line) = (from.line.to_string(), last.to_string());
         let offset = next.map(|next| next.to_string()).unwrap_or_default();
         let values = [("first", &*first), ("last", &last_line), ("next", &offset)];
-        let is_inside_a_line =
-            last == from.line && (from.byte > 0 || next.is_some_and(|next| next.line == last));
-        let mut said = vec![if is_empty {
+        let first = if is_empty {
             Sentence::PageOfNothing
-        } else if is_inside_a_line {
-            Sentence::PageInLine
-        } else if last == from.line {
-            Sentence::PageOfOne
         } else {
             Sentence::Page
-        }];
-        said.extend(next.map(|_| Sentence::Next));
+        };
+        let next = next.map(|_| Sentence::Next);
+        let said: Vec<Sentence> = [first].into_iter().chain(next).collect();
         self.join(&said, &values)
     }
 

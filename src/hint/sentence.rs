@@ -86,15 +86,9 @@ sentences! {
     /// The tool that reads the stored content.
     Reader = "reader", &["reader"], ALL,
         "Read it with {reader}.", "可用 {reader} 读取。";
-    /// A page of whole lines.
+    /// A page of lines, the first and the last maybe in part.
     Page = "page", &["first", "last"], &[],
         "Lines {first}-{last}.", "第 {first}-{last} 行。";
-    /// A page of one whole line.
-    PageOfOne = "page_of_one", &["first"], &[],
-        "Line {first}.", "第 {first} 行。";
-    /// A page inside one line.
-    PageInLine = "page_in_line", &["first"], &[],
-        "Part of line {first}.", "第 {first} 行的一部分。";
     /// A page past the end.
     PageOfNothing = "page_of_nothing", &["first"], &[],
         "No lines from {first} on.", "从第 {first} 行起没有内容。";

@@ -1,6 +1,7 @@
 //! Choice of the lines and names of a text that are worth showing.
 //!
-//! The lines that tell how the text ended come first, in a part of the budget, and then, in another
+//! Of a text whose ends are shown, these are lines from the beginning in half of the budget, those that report failures, and
+//! lines from the end. Of any other, the lines that tell how the text ended come first, in a part of the budget, and then, in another
 //! part, those that report failures. Any other line is worth the names and values that it shows, most
 //! if they have not yet been shown in a line, and extra if it reports a further failure. An entry of the
 //! index is worth its name. Items with the highest worth per token are taken first, until the budget is
@@ -17,14 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::preview::cost::about_tokens;
 use crate::preview::excerpt::{Excerpt, is_number, most_of_name, most_of_unit, most_overhead};
-use crate::preview::factors::factors;
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::{Found, Named};
 use crate::preview::heads::{heads, without_repeats};
 use crate::preview::outcomes::{ending, without_header};
 use crate::preview::signs::{COUNTS, EXIT, signs};
 use crate::preview::text::lines::Length;
-use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
+use crate::preview::units::{CUT, Unit, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 4;
@@ -36,10 +36,6 @@ const FAILING: usize = 4;
 const HEADS: usize = 3;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.0;
-/// Extra worth of a Han character, and the number of characters that count: words of such scripts
-/// are not found as names.
-const HAN: f32 = 0.04;
-const MAX_HAN: usize = 64;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
@@ -55,8 +51,8 @@ const MAX_TOO_LONG: usize = 256;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Preview {
-    /// The beginning and the end, about half of the budget each, and lines that report failures. A mark between them
-    /// tells what is left out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    /// The beginning and the end, about half of the budget each, and lines between them that report failures, verbatim
+    /// and numbered.
     #[default]
     HeadTail,
     /// The lines with the most names and values, verbatim and numbered. In logs and test runs, lines
@@ -79,11 +75,15 @@ pub(crate) fn choose<'t>(
     length: Length,
     budget: usize,
 ) -> Excerpt<'t> {
-    let Some(left) = budget.checked_sub(most_overhead(length, wanted != Preview::Lines)) else {
+    let has_names = matches!(wanted, Preview::Index | Preview::Mixed);
+    let Some(left) = budget.checked_sub(most_overhead(length, has_names)) else {
         return Excerpt::default();
     };
+    if wanted == Preview::HeadTail {
+        return ends(units, templates, left);
+    }
     let units = without_repeats(&without_header(units));
-    let mut chooser = Chooser::new(&units, left);
+    let mut chooser = Chooser::new(&units, heads(&units), left);
     if wanted != Preview::Index {
         chooser.take_ending();
         chooser.take_failing(templates);
@@ -93,13 +93,27 @@ pub(crate) fn choose<'t>(
     chooser.excerpt()
 }
 
+/// Chooses lines of both ends, and between them those that report failures. If there is no room for all of the first, it
+/// is cut.
+fn ends<'t>(units: &[Unit<'t>], templates: &Templates, left: usize) -> Excerpt<'t> {
+    let mut chooser = Chooser::new(units, vec![None; units.len()], left);
+    chooser.take_ends(templates);
+    let is_begun = chooser.is_taken.first() == Some(&true);
+    let left = chooser.left;
+    let mut excerpt = chooser.excerpt();
+    if let Some(unit) = units.first().filter(|_| !is_begun) {
+        let room = left.checked_sub(unit.mark().len() + CUT.len() + "\n".len());
+        let cut = room.and_then(|room| unit.cut(room));
+        excerpt.units.splice(0..0, cut);
+    }
+    excerpt
+}
+
 struct Chooser<'u, 't> {
     units: &'u [Unit<'t>],
     found: Found<'t>,
     /// Extra worth of each unit, as of a failure or a heading.
     extra: Vec<f32>,
-    /// Worth of what is in each unit, as a factor.
-    factors: Vec<f32>,
     is_taken: Vec<bool>,
     /// By unit: the head that is shown with it.
     heads: Vec<Option<usize>>,
@@ -128,33 +142,49 @@ fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
 
 /// Extra worth of each unit.
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
-    // Names are mostly how one looks something up in a file.
-    let of_han = if is_excerpt_of_file(units) { 0.0 } else { HAN };
     let extra = failure_worth(units).into_iter().zip(units);
-    let extra = extra.map(|(failure, unit)| {
-        let heading = if is_heading(unit) { HEADING } else { 0.0 };
-        let han = unit.text.chars().filter(|sign| is_han(*sign));
-        failure + heading + of_han * han.take(MAX_HAN).count() as f32
-    });
+    let extra = extra.map(|(failure, unit)| failure + if is_heading(unit) { HEADING } else { 0.0 });
     extra.collect()
 }
 
-fn is_han(sign: char) -> bool {
-    ('\u{4e00}'..='\u{9fff}').contains(&sign)
-}
-
 impl<'u, 't> Chooser<'u, 't> {
-    fn new(units: &'u [Unit<'t>], left: usize) -> Self {
+    fn new(units: &'u [Unit<'t>], heads: Vec<Option<usize>>, left: usize) -> Self {
         Self {
             units,
             found: Found::new(units),
             extra: extra_worth(units),
-            factors: factors(units),
-            heads: heads(units),
+            heads,
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
             left,
         }
+    }
+
+    /// Takes lines from the beginning in half of the budget, then those that report failures, and in another half lines
+    /// from the end.
+    fn take_ends(&mut self, templates: &Templates) {
+        let (all, half) = (self.units.len(), self.left / 2);
+        let rest = self.left - half;
+        _ = (0..all).find(|unit| !self.take_next(*unit, rest));
+        self.take_failing(templates);
+        let rest = self.left.saturating_sub(half);
+        _ = (0..all).rev().find(|unit| !self.take_next(*unit, rest));
+    }
+
+    /// Takes a line beside those that are taken, and no more of the budget than it needs. Returns true if it is taken.
+    fn take_next(&mut self, unit: usize, rest: usize) -> bool {
+        if self.is_taken[unit] {
+            return true;
+        }
+        let is_taken = self.take_line(unit, rest);
+        if is_taken && self.units[unit].place.ends_line {
+            self.left += CUT.len();
+        }
+        if is_taken && self.follows_taken(unit + 1) && self.is_taken[unit + 1] {
+            // The next line no longer needs its mark.
+            self.left += self.units[unit + 1].mark().len();
+        }
+        is_taken
     }
 
     /// Takes the lines that tell how the text ended, in a part of the budget.
@@ -187,12 +217,15 @@ impl<'u, 't> Chooser<'u, 't> {
         let heads: Vec<usize> = outermost.collect();
         let bytes: usize = heads.iter().map(|head| self.line_bytes(*head)).sum();
         if bytes <= self.left / HEADS {
-            heads.into_iter().for_each(|head| self.take_line(head, 0));
+            heads
+                .into_iter()
+                .for_each(|head| _ = self.take_line(head, 0));
         }
     }
 
-    /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget.
-    fn take_line(&mut self, unit: usize, rest: usize) {
+    /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget. Returns true if
+    /// it is taken.
+    fn take_line(&mut self, unit: usize, rest: usize) -> bool {
         if let Some(head) = self.open_heads(unit).first() {
             let both = self.line_bytes(*head) + self.line_bytes(unit);
             if rest + both <= self.left {
@@ -204,6 +237,7 @@ impl<'u, 't> Chooser<'u, 't> {
             self.show(unit);
             self.left -= bytes;
         }
+        self.is_taken[unit]
     }
 
     fn take_best(&mut self, wanted: Preview) {
@@ -279,7 +313,7 @@ impl<'u, 't> Chooser<'u, 't> {
     fn entry(&self, item: ChoiceItem) -> Entry {
         let (gain, text, overhead) = match item {
             ChoiceItem::Line(unit) => (
-                self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit),
+                self.extra[unit] + self.found.gain_of_unit(unit),
                 own_text(&self.units[unit]),
                 PER_LINE
                     + if self.follows_taken(unit) {
@@ -289,7 +323,7 @@ impl<'u, 't> Chooser<'u, 't> {
                     },
             ),
             ChoiceItem::Name(name) => (
-                self.factors[self.found.names[name].first] * self.found.gain_of_name(name),
+                self.found.gain_of_name(name),
                 self.found.names[name].text,
                 PER_ENTRY,
             ),

@@ -17,9 +17,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::preview::names::each_name;
-use crate::preview::plain::PlainText;
-use crate::preview::text::lines::{Length, Position};
-use crate::preview::units::{CUT, Cutter, OwnedUnit, Place, Unit, mark_of};
+use crate::preview::plain::Piece;
+use crate::preview::text::lines::{Length, Position, number};
+use crate::preview::units::{CUT, Cutter, Place, Unit, mark_of, own_number};
 use crate::preview::values::{Kind, each_value};
 
 const NAMES: &str = "names:";
@@ -111,6 +111,10 @@ fn mark(bytes: u64) -> String {
 }
 
 impl Excerpt<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.units.is_empty() && self.names.is_empty()
+    }
+
     pub(crate) fn render(&self, length: Length) -> String {
         let mut out = String::new();
         let (mut last, mut shown) = (None, 0);
@@ -123,103 +127,117 @@ impl Excerpt<'_> {
         }
         out.push_str(end(last));
         if !self.names.is_empty() {
-            out.push_str(NAMES);
-            let mut at = None;
-            for (line, name) in &self.names {
-                if at != Some(line) {
-                    out += &format!(" {line}");
-                }
-                out += &format!(" {name}");
-                at = Some(line);
-            }
+            out += &listed(&self.names);
             out.push('\n');
         }
-        // An imitation may show more than there is.
         out.push_str(&mark(length.bytes.saturating_sub(shown)));
         out
     }
 }
 
-/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text, and in memory in the
-/// preview.
-pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
-    let Some((shown, _)) = preview.rsplit_once('\n') else {
+/// Returns true if `preview` is an excerpt of a text of `bytes` bytes that has this plain form, and has no other content.
+/// Linear.
+pub(crate) fn holds_only(preview: &str, plain: &str, bytes: u64) -> bool {
+    let Some((shown, last)) = preview.rsplit_once('\n') else {
         return false;
     };
-    let (lines, last) = shown.rsplit_once('\n').unwrap_or(("", shown));
+    let count = last
+        .strip_prefix("[… ")
+        .and_then(|last| last.strip_suffix(" B …]"));
+    let count = count.and_then(number).filter(|count| *count <= bytes);
+    let (rows, last) = shown.rsplit_once('\n').unwrap_or(("", shown));
     let names = last.strip_prefix(NAMES).and_then(parse_names);
+    let names = names.filter(|names| listed(names) == last);
+    let are_listed =
+        |names| (rows.is_empty() || are_rows(rows, plain, bytes)) && are_names(names, plain);
     // A line that looks like names may be part of the text.
-    let mut readings = vec![ShownText::new(shown, Vec::new())];
-    readings.extend(names.map(|names| ShownText::new(lines, names)));
-    let (mut cutter, mut plain) = (Cutter::new(), PlainText::default());
-    let mut see = |unit: Unit<'_>| readings.iter_mut().for_each(|one| one.see(unit));
-    plain.push(text, &mut |piece| cutter.push(piece, &mut see));
-    plain.end(&mut |piece| cutter.push(piece, &mut see));
-    cutter.end(&mut see);
-    let length = Length::of(text);
-    readings.iter().any(|one| one.holds(preview, length))
+    count.is_some() && (are_rows(shown, plain, bytes) || names.is_some_and(are_listed))
 }
 
-/// A reading of a preview: the units that its lines show, and the names after them.
-struct ShownText<'p> {
-    /// The lines whose units have not come yet.
-    lines: &'p str,
-    /// The first units that the lines may begin with, and those that may follow.
-    found: Vec<OwnedUnit>,
-    /// The number of the last one's line, as the text has it.
-    number: Option<(u64, usize)>,
-    names: Vec<(u64, &'p str)>,
-    /// The names that have not been found in their lines yet, by line.
-    missing: BTreeMap<u64, BTreeSet<&'p str>>,
-}
-
-impl<'p> ShownText<'p> {
-    fn new(lines: &'p str, names: Vec<(u64, &'p str)>) -> Self {
-        let mut missing = BTreeMap::<u64, BTreeSet<&str>>::new();
-        for (line, name) in &names {
-            missing.entry(*line).or_default().insert(*name);
+/// Returns true if each row shows a line of `plain`, or a part of it, under its number or right below the one before.
+fn are_rows(rows: &str, plain: &str, bytes: u64) -> bool {
+    let mut lines = plain.split('\n').zip(1..).peekable();
+    // What is not shown yet of the last line that has a row, and its number.
+    let (mut open, mut at) = ("", 0);
+    rows.split('\n').all(|row| {
+        let next = lines.peek().filter(|_| at > 0).and_then(|(line, _)| {
+            let own = Unit::line(line, at).aligned_number();
+            let own = own.map_or(0, |(_, length)| length);
+            after(row, line).or_else(|| after(row, &line[own..]))
+        });
+        if let Some(rest) = next {
+            lines.next();
+            (open, at) = (rest, at + 1);
+            return true;
         }
-        Self {
-            lines,
-            found: Vec::new(),
-            number: None,
-            missing,
-            names,
+        let mark = row.split_once('|');
+        let mark = mark.and_then(|(place, text)| Some((Position::parse(place)?, text)));
+        let number = mark.map(|(place, _)| place.line);
+        let Some(number) = number.or_else(|| Some(own_number(row)?.0)) else {
+            return false;
+        };
+        while at < number {
+            let Some(next) = lines.next() else {
+                return false;
+            };
+            (open, at) = next;
+        }
+        let rest = match mark {
+            Some((place, text)) if place.byte > 0 => {
+                let piece = text.strip_prefix(CUT).filter(|_| place.byte < bytes);
+                let piece = piece.map(|piece| piece.strip_suffix(CUT).unwrap_or(piece));
+                piece.and_then(|piece| Some(open.split_once(piece)?.1))
+            }
+            _ => after(row, open).or_else(|| after(mark?.1, open)),
+        };
+        open = rest.unwrap_or_default();
+        at == number && rest.is_some()
+    })
+}
+
+/// The rest of a line that a row shows whole, or up to a cut.
+fn after<'t>(row: &str, line: &'t str) -> Option<&'t str> {
+    match row.strip_suffix(CUT) {
+        _ if row == line => Some(""),
+        begin => line.strip_prefix(begin?),
+    }
+}
+
+/// Returns true if each name stands in the line of its number.
+fn are_names(names: Vec<(u64, &str)>, plain: &str) -> bool {
+    let mut missing = BTreeMap::<u64, BTreeSet<&str>>::new();
+    for (line, name) in names {
+        if !missing.entry(line).or_default().insert(name) {
+            return false;
         }
     }
-
-    fn see(&mut self, unit: Unit<'_>) {
-        let line = unit.place.line;
-        if let Some(missing) = self.missing.get_mut(&line) {
+    let mut see = |unit: Unit<'_>| {
+        if let Some(missing) = missing.get_mut(&unit.place.line) {
             each_name(unit.text, |name| _ = missing.remove(name.text));
             each_value(unit.text, |kind, text| {
                 if kind == Kind::Flag {
                     missing.remove(text);
                 }
             });
-            if missing.is_empty() {
-                self.missing.remove(&line);
-            }
         }
-        if self.lines.is_empty() {
-            return;
-        }
-        let last = self.found.last();
-        let last = last.map(|last| (last.unit(), self.number));
-        let (text, (_, number)) = unit.shown_after(last);
-        if let Some(rest) = self.lines.strip_prefix(&text)
-            && (!unit.place.ends_line || rest.is_empty() || rest.starts_with('\n'))
-        {
-            (self.lines, self.number) = (rest, number);
-            self.found.push(unit.into());
-        }
-    }
+    };
+    let mut cutter = Cutter::new();
+    cutter.push(Piece::plain(plain), &mut see);
+    cutter.end(&mut see);
+    missing.values().all(BTreeSet::is_empty)
+}
 
-    fn holds(&self, preview: &str, length: Length) -> bool {
-        let units = self.found.iter().map(OwnedUnit::unit).collect();
-        let names = self.names.clone();
-        self.missing.is_empty() && Excerpt { units, names }.render(length) == preview
+/// The row of names, each after the number of its line.
+fn listed(names: &[(u64, &str)]) -> String {
+    let (mut row, mut at) = (NAMES.to_owned(), None);
+    for (line, name) in names {
+        if at != Some(line) {
+            row += &format!(" {line}");
+        }
+        row += &format!(" {name}");
+        at = Some(line);
     }
+    row
 }
 
 fn parse_names(list: &str) -> Option<Vec<(u64, &str)>> {

@@ -9,11 +9,11 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
 
-use crate::preview::signs::{FAILURE, FATAL, PLACE, is_failure, signs, without_digits};
+use crate::preview::signs::{FAILURE, PLACE, is_failure, signs, without_digits};
 use crate::preview::units::{OwnedUnit, Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
-const WORTH: f32 = 10.0;
+const WORTH: f32 = 20.0;
 /// Maximum number of lines that report failures and come before others. Those that differ in digits
 /// alone count once.
 const MAX_FAILURES: usize = 16;
@@ -53,20 +53,13 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     let found: Vec<u8> = units.iter().map(signs_of).collect();
     let places = found.iter().filter(|signs| **signs & PLACE != 0).count();
     let are_reports = places as u64 * PLACES as u64 <= templates.lines;
-    let odd = templates.odd().map(|(unit, count)| (unit.place, count));
-    let odd: HashMap<Place, u64> = odd.collect();
-    let is_odd = |at: &usize, most: u64| {
-        odd.get(&units[*at].place)
-            .is_some_and(|count| *count <= most)
-    };
+    let odd: HashSet<Place> = templates.odd().map(|unit| unit.place).collect();
     // The ways in which a line is known to report a failure, the surest first.
-    const TOLD: usize = 3;
-    let signs: [&dyn Fn(&usize) -> bool; 5] = [
-        &|at| found[*at] & FATAL != 0,
+    const TOLD: usize = 2;
+    let signs: [&dyn Fn(&usize) -> bool; 3] = [
         &|at| found[*at] & FAILURE != 0,
         &|at| are_reports && found[*at] & PLACE != 0,
-        &|at| is_odd(at, ODD),
-        &|at| is_odd(at, u64::MAX),
+        &|at| odd.contains(&units[*at].place),
     ];
     let sign = |at: usize| Some((signs.iter().position(|is| is(&at))?, at));
     let mut failing: Vec<(usize, usize)> = (0..units.len()).filter_map(sign).collect();
@@ -83,11 +76,9 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
 
 /// Maximum number of templates of a text in which lines can be odd.
 const MAX_TEMPLATES: usize = 256;
-/// Number of lines from which on a template is common, and up to which it is odd. It is odd too up to one line in
-/// [`RARE`], if almost all lines are of more frequent ones.
+/// Number of lines from which on a template is common, and up to which it is odd.
 const COMMON: u64 = 10;
-const ODD: u64 = 2;
-const RARE: u64 = 64;
+const ODD: usize = 2;
 /// Minimum length in bytes of an odd line with a colon at its end: `failures:` tells less than what stands below it.
 const MIN_ODD: usize = 12;
 /// A text is repetitive if it has this many lines, and all but one in [`OTHERS`] are of common templates.
@@ -96,18 +87,12 @@ const OTHERS: u64 = 20;
 /// Words before a status.
 const STATUS: [&str; 6] = ["status", "code", "exit", "exited", "rc", "returned"];
 
-/// The templates of a text's lines: what is left of them without numbers, names and paths, and what is left without digits
-/// alone. Names that vary leave too many of these to tell anything.
+/// The templates of a text's lines: what is left of them without digits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
-    /// Number of lines of each of both kinds, for the first [`MAX_TEMPLATES`] of either. In one map, since a result may
-    /// have thousands of texts: the lowest bit tells the kind.
-    counts: HashMap<u64, u64>,
-    /// Number of templates of each kind.
-    known: [usize; 2],
+    /// The number of lines of each of the first [`MAX_TEMPLATES`], and the first [`ODD`] of them.
+    counts: HashMap<u64, (u64, Vec<OwnedUnit>)>,
     lines: u64,
-    /// The first [`ODD`] lines of each, with the templates of both kinds.
-    few: Vec<([u64; 2], OwnedUnit)>,
 }
 
 impl Templates {
@@ -120,83 +105,52 @@ impl Templates {
         }
         for line in lines {
             self.lines += 1;
-            let templates = [template(line) & !1, template_of_letters(line) | 1];
-            let mut is_few = false;
-            for template in templates {
-                if let Some(count) = self.count_of(template) {
-                    *count += 1;
-                    is_few |= *count <= ODD;
-                }
-            }
-            if is_few {
-                self.few.push((templates, unit.into()));
-            }
+            self.count(template(line), 1, [unit]);
         }
     }
 
     /// Appends those of another text, which comes after `lines` lines.
     pub(crate) fn append(&mut self, other: &Self, lines: u64) {
         self.lines += other.lines;
-        for (templates, unit) in &other.few {
-            // In the order of the text, which tells those that are counted.
-            let mut is_few = false;
-            for template in *templates {
-                is_few |= self.count_of(template).is_some_and(|count| *count < ODD);
-            }
-            if is_few {
-                let moved = unit.unit().moved(lines);
-                self.few.push((*templates, moved.into()));
-            }
-        }
-        for (template, count) in &other.counts {
-            if let Some(all) = self.counts.get_mut(template) {
-                *all += count;
-            }
+        let mut more: Vec<_> = other.counts.iter().collect();
+        // The first ones are counted, in every process the same.
+        more.sort_by_key(|(template, (_, few))| {
+            (few.first().map(|unit| unit.unit().place), **template)
+        });
+        for (template, (count, few)) in more {
+            let few = few.iter().map(|unit| unit.unit().moved(lines));
+            self.count(*template, *count, few);
         }
     }
 
-    /// The number of lines of a template, if it is one of those that are counted.
-    fn count_of(&mut self, template: u64) -> Option<&mut u64> {
-        let known = &mut self.known[usize::from(template & 1 == 1)];
-        match self.counts.entry(template) {
-            Entry::Vacant(_) if *known >= MAX_TEMPLATES => None,
-            Entry::Vacant(new) => {
-                *known += 1;
-                Some(new.insert(0))
-            }
-            Entry::Occupied(known) => Some(known.into_mut()),
-        }
+    /// Counts lines of a template, in the first units that have them.
+    fn count<'t>(&mut self, template: u64, lines: u64, units: impl IntoIterator<Item = Unit<'t>>) {
+        let is_full = self.counts.len() >= MAX_TEMPLATES;
+        let (all, few) = match self.counts.entry(template) {
+            Entry::Vacant(_) if is_full => return,
+            known => known.or_default(),
+        };
+        *all += lines;
+        let missing = ODD - few.len();
+        few.extend(units.into_iter().take(missing).map(OwnedUnit::from));
     }
 
     /// Returns true if almost all lines are of common templates.
     pub(crate) fn is_repetitive(&self) -> bool {
-        self.most_odd(0).is_some()
+        let counts = self.counts.values().map(|(count, _)| *count);
+        let common: u64 = counts.filter(|count| *count >= COMMON).sum();
+        self.lines >= MIN_LINES && (self.lines - common) * OTHERS <= self.lines
     }
 
-    /// The number of lines up to which a template of a kind is odd, in a text that is repetitive.
-    fn most_odd(&self, kind: u64) -> Option<u64> {
-        let are_most = |many: u64| {
-            let of_kind = self.counts.iter().filter(|(one, _)| *one & 1 == kind);
-            let common = of_kind.map(|(_, count)| *count).filter(|all| *all >= many);
-            (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
-        };
-        let rare = Some(self.lines / RARE).filter(|rare| are_most(rare + 1));
-        let is_repetitive = self.lines >= MIN_LINES && are_most(COMMON);
-        is_repetitive.then(|| rare.unwrap_or(ODD).max(ODD))
-    }
-
-    /// The lines of odd templates in a text that is repetitive, each with the number of lines of its template.
-    pub(crate) fn odd(&self) -> impl Iterator<Item = (Unit<'_>, u64)> {
-        let most = [0, 1].map(|kind| self.most_odd(kind).unwrap_or(0));
-        self.few.iter().filter_map(move |(templates, unit)| {
-            let counts = templates.iter().zip(most);
-            let odd = counts.filter_map(|(template, most)| {
-                self.counts.get(template).filter(|count| **count <= most)
-            });
-            let (count, unit) = (*odd.min()?, unit.unit());
+    /// The lines of odd templates in a text that is repetitive.
+    pub(crate) fn odd(&self) -> impl Iterator<Item = Unit<'_>> {
+        let most = if self.is_repetitive() { ODD } else { 0 };
+        let odd = self.counts.values();
+        let odd = odd.filter(move |(count, _)| *count <= most as u64);
+        let odd = odd.flat_map(|(_, few)| few).map(OwnedUnit::unit);
+        odd.filter(|unit| {
             let line = unit.text.trim();
-            let is_odd = line.len() >= MIN_ODD || !line.ends_with(':');
-            is_odd.then_some((unit, count))
+            line.len() >= MIN_ODD || !line.ends_with(':')
         })
     }
 }
@@ -204,20 +158,8 @@ impl Templates {
 /// The same in every run, so that a preview is.
 pub(crate) const HASHER: FixedState = FixedState::with_seed(0);
 
-/// Hash of the template of a line.
-pub(crate) fn template(line: &str) -> u64 {
-    let mut hash = 0;
-    for word in line.split_ascii_whitespace() {
-        let is_fixed = !word
-            .bytes()
-            .any(|byte| byte.is_ascii_digit() || matches!(byte, b'/' | b'_' | b'='));
-        hash = HASHER.hash_one((hash, is_fixed.then_some(word)));
-    }
-    hash
-}
-
-/// Hash of a line without its digits, but for the first of a status: `exited 1` is not `exited 0`.
-fn template_of_letters(line: &str) -> u64 {
+/// Hash of the template of a line, without its digits, but for the first of a status: `exited 1` is not `exited 0`.
+fn template(line: &str) -> u64 {
     let mut letters = HASHER.build_hasher();
     let (mut start, mut last) = (0, "");
     for (at, byte) in line.bytes().enumerate() {
@@ -396,7 +338,7 @@ mod tests {
             };
             (0..700).map(line).collect()
         };
-        let declined = ["7: declined", "8: declined", "9: declined", "10: declined"];
+        let declined = ["7: declined", "8: declined"];
         for (line, odd) in [
             ("step N done in N", &declined[..]),
             ("id=N status=ok ms=N", &["id=7 status=failed ms=3"]),
@@ -418,16 +360,6 @@ mod tests {
             .map(|n| format!("{} said\n", char::from(b'A' + n % 60)))
             .collect();
         assert_eq!(found(&(varied + "once\n")), [""; 0]);
-    }
-
-    #[test]
-    fn what_is_fatal_comes_before_other_failures() {
-        let word = |n: usize| ["red", "green", "blue", "grey"][n % 4].repeat(1 + n / 4);
-        let mut log: Vec<String> = (0..100)
-            .map(|n| format!("ERROR {} is late", word(n)))
-            .collect();
-        log[40] = "FATAL ledger corrupt, stopping".to_owned();
-        assert_eq!(found(&log.join("\n"))[0], log[40]);
     }
 
     #[test]

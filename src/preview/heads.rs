@@ -99,20 +99,19 @@ mod tests {
         insta::assert_snapshot!(shown, @"
         1|On branch main
         3|Changes to be committed:
+        	modified:   src/billing/part_0/billing_0.rs
+        	modified:   src/billing/part_1/billing_1.rs
+        	modified:   src/billing/part_2/billing_2.rs
+        	modified:   src/billing/part_3/billing_3.rs
+        	modified:   src/billing/part_4/billing_4.rs
+        	modified:   src/billing/part_5/billing_5.rs
+        	modified:   src/billing/part_6/billing_6.rs
         14|Changes not staged for commit:
-          (use a command)
-        	modified:   src/engine/part_0/engine_0.rs
-        	modified:   src/engine/part_1/engine_1.rs
-        	modified:   src/engine/part_2/engine_2.rs
-        	modified:   src/engine/part_3/engine_3.rs
-        	modified:   src/engine/part_4/engine_4.rs
-        	modified:   src/engine/part_5/engine_5.rs
-        	modified:   src/engine/part_6/engine_6.rs
         107|Untracked files:
         146|	modified:   src/notes/part_38/notes_38.rs
         	modified:   src/notes/part_39/notes_39.rs
-        names: 26 engine_10
-        [… 5751 B …]
+        names: 26 engine_10 27 engine_11
+        [… 5755 B …]
         ");
         let shown = Preview::Lines.show(&text, 160);
         assert!(

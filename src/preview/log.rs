@@ -11,17 +11,18 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
-use crate::preview::failures::template;
-use crate::preview::head_tail::without_middle;
+use crate::preview::failures::HASHER;
 use crate::preview::pattern::pattern;
 use crate::preview::plain::plain;
 use crate::preview::records::MORE;
 use crate::preview::signs::is_failure;
+use crate::preview::units::CUT;
 
 /// A text with fewer lines is read as it is.
 const MIN_LINES: usize = 20;
@@ -32,8 +33,6 @@ const BEGIN: usize = 2;
 const MIN_BEGINNING: usize = 3;
 /// Maximum length in bytes of a line that is shown whole.
 const MAX_LINE: usize = 300;
-/// All lines of a kind of up to so many are shown.
-const FEW: usize = 3;
 /// Number of the most frequent kinds of which the first line comes before that of rare ones.
 const FREQUENT: usize = 3;
 /// The signs between words of a line of JSON.
@@ -95,20 +94,19 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
             _ => String::new(),
         };
         let line = match lines[at] {
-            line if line.len() <= MAX_LINE + '…'.len_utf8() => line.to_owned(),
-            line => without_middle(line, MAX_LINE / 2, MAX_LINE / 2),
+            line if line.len() <= MAX_LINE + CUT.len() => line.to_owned(),
+            line => without_middle(line, MAX_LINE / 2),
         };
         format!("{}{alike}|{line}\n", at + 1)
     };
-    let first = kinds.iter().map(|kind| (kind.lines[0], &kind.lines[..]));
-    let few = kinds.iter().filter(|kind| kind.lines.len() <= FEW);
-    let further = few.flat_map(|kind| &kind.lines[1..]).copied();
-    let last = kinds.iter().map(|kind| kind.lines[kind.lines.len() - 1]);
+    let alone = |at: usize| (at, &[][..]);
     let end = Some(lines.len() - 1).filter(|at| !lines[*at].trim().is_empty());
-    let others = further.chain(last).map(|at| (at, &[][..]));
-    let end = end.into_iter().map(|at| (at, &[][..]));
+    let end = end.into_iter().map(alone);
+    let first = kinds.iter().map(|kind| (kind.lines[0], &kind.lines[..]));
+    let last = kinds.iter().filter_map(|kind| kind.lines.last());
+    let last = last.copied().map(alone);
     let mut taken = BTreeMap::new();
-    for (at, alike) in end.chain(first).chain(others) {
+    for (at, alike) in end.chain(first).chain(last) {
         let line = shown(at, alike);
         if !taken.contains_key(&at) && line.len() <= left {
             left -= line.len();
@@ -119,23 +117,35 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     (lines.len() >= MIN_BEGINNING).then(|| head + &lines.concat() + MORE)
 }
 
-/// The words of a line, without numbers and names, but with how a server answered: 404 and 500 are different kinds. Numbers
-/// before a unit, as `500 ms`, say something else.
-fn kind(line: &str) -> (u64, String) {
-    let mut answers = String::new();
-    let mut words = line.split_ascii_whitespace().peekable();
+/// The first and the last `most` bytes of a longer line.
+fn without_middle(line: &str, most: usize) -> String {
+    let begins = &line[..line.floor_char_boundary(most)];
+    let ends = &line[line.ceil_char_boundary(line.len() - most)..];
+    format!("{begins}{CUT}{ends}")
+}
+
+/// Hash of the words of a line, without numbers, names and paths, but with how a server answered: 404 and 500 are
+/// different kinds. Numbers before a unit, as `500 ms`, say something else.
+fn kind(line: &str) -> u64 {
+    let is_json = line.starts_with('{');
+    let is_between = |c: char| c.is_ascii_whitespace() || is_json && JSON_SIGNS.contains(&c);
+    let words = line.split(is_between).filter(|word| !word.is_empty());
+    let mut words = words.peekable();
+    let mut hash = 0;
     while let Some(word) = words.next() {
-        let is_unit =
-            |next: &&str| next.len() <= 2 && next.bytes().all(|b| b.is_ascii_alphabetic());
-        let is_number = word.len() == 3 && word.bytes().all(|b| b.is_ascii_digit());
-        if is_number && word.starts_with(['4', '5']) && !words.peek().is_some_and(is_unit) {
-            answers.push_str(&word[..1]);
-        }
+        let is_letter = |byte: u8| byte.is_ascii_alphabetic();
+        let is_unit = |next: &&str| next.len() <= 2 && next.bytes().all(is_letter);
+        let is_of_name = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'/' | b'_' | b'=');
+        let is_number = word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+        let is_answer = is_number && word.starts_with(['4', '5']);
+        let told = if is_answer && !words.peek().is_some_and(is_unit) {
+            Some(&word[..1])
+        } else {
+            Some(word).filter(|word| !word.bytes().any(is_of_name))
+        };
+        hash = HASHER.hash_one((hash, told));
     }
-    match line.starts_with('{') {
-        true => (template(&line.replace(JSON_SIGNS, " ")), answers),
-        false => (template(line), answers),
-    }
+    hash
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::preview::choice::Preview;
 use crate::preview::plain::plain;
 use crate::preview::sketch::Sketch;
-use crate::preview::{excerpt, head_tail, shapes};
+use crate::preview::{excerpt, shapes};
 
 impl Preview {
     /// Returns a preview of `text` in at most `budget` bytes, marks included. A text that fits is
@@ -13,8 +13,7 @@ impl Preview {
     /// use offcut::preview::Preview;
     /// let text: String = (1..=1000).map(|n| format!("line {n}\n")).collect();
     /// let shown = Preview::HeadTail.show(&text, 100);
-    /// assert!(shown.starts_with("line 1\nline 2\n") && shown.ends_with("line 999\nline 1000\n"));
-    /// assert!(shown.contains("[… 8825 B, L8-998 …]"), "{shown}");
+    /// assert!(shown.starts_with("1|line 1\nline 2\n") && shown.contains("line 999\nline 1000\n[… "), "{shown}");
     /// ```
     #[must_use]
     pub fn show(self, text: &str, budget: usize) -> String {
@@ -25,20 +24,18 @@ impl Preview {
     }
 }
 
-/// Returns true if `preview` could be a method's preview of `text` and has no other content.
+/// Returns true if `preview` looks like a method's preview of `text` and has no other content.
 ///
 /// A text that imitates a hint must not be reduced to the hint: its content that is not stored
 /// would be lost.
 #[must_use]
 pub fn holds_only(preview: &str, text: &str) -> bool {
+    let plain = plain(text);
     preview.is_empty()
         || preview == text
-        || {
-            let plain = plain(text);
-            preview == plain || head_tail::holds_only(preview, &plain)
-        }
+        || preview == plain
         || shapes::show(text, preview.len()).is_some_and(|shown| shown == preview)
-        || excerpt::holds_only(preview, text)
+        || excerpt::holds_only(preview, &plain, text.len() as u64)
 }
 
 #[cfg(test)]
@@ -319,7 +316,7 @@ mod tests {
         let mut text = "nothing to see\n".repeat(100);
         text.insert_str(50 * 15, "[… 184 B, L16-38 …]\n…]\n");
         let shown = Preview::HeadTail.show(&text, 400);
-        assert!(shown.contains(":\n51|[… 184 B, L16-38 …]\n…]\n"), "{shown}");
+        assert!(shown.contains("\n51|[… 184 B, L16-38 …]\n"), "{shown}");
         assert!(holds_only(&shown, &text));
         assert!(!holds_only(&shown.replace("184", "185"), &text));
         assert!(!holds_only(&shown.replace("51|[", "50|["), &text));
@@ -375,6 +372,86 @@ mod tests {
         assert!(!holds_only(&format!("{real}\n[… 5 B …]"), &text));
     }
 
+    #[test]
+    fn what_a_text_does_not_say_is_told_apart() {
+        let long = "some words, ".repeat(60);
+        let text = format!(
+            "    1→fn one() {{\n    2→    two_of(3)\n    3→}}\nplain words of it\n{long}end\nsee part_one --all\n12:00 is noon\n"
+        );
+        let known = |rows: &str| holds_only(&format!("{rows}\n[… 9 B …]"), &text);
+        let plain = "4|plain words of it";
+        for rows in [
+            plain,
+            "4|plain wo…",
+            "    1→fn one() {\n    two_of(3)\n}\nplain words of it",
+            "    1→fn one() {\n    2→    two_of(3)\n4|plain words of it\nsome words, some…\n5+600|…words, some…",
+            "5+24|…some words, some…\n5+700|…words, end\nsee part_one --all",
+            "names: 6 --all part_one",
+            "4|plain words of it\nnames: 2 two_of 6 part_one",
+        ] {
+            assert!(known(rows), "{rows}");
+        }
+        for rows in [
+            "",
+            "plain words of it",
+            "5|plain words of it",
+            "04|plain words of it",
+            "99|plain words of it",
+            "4|plain words",
+            "4|words of it",
+            "4|plain words of it, and more",
+            "4|plain words of it and…",
+            "4|plain words of it\n4|plain words of it",
+            "4|plain words of it\nsee part_one --all",
+            "4|plain words of it\n2|    two_of(3)",
+            "4|plain words of it\n\n",
+            "    1→fn one() {\n   two_of(3)",
+            "    2→fn one() {",
+            "5+24|some words, some…",
+            "5+24|…some other words…",
+            "5+123456789|…some words, some…",
+            "5+24|…end\n5+30|…some words…",
+            "12:00 is noon",
+            "names: part_one",
+            "names: 5 part_one",
+            "names: 6 part_one part_two",
+            "names: 6 part_one part_one",
+            "names: 5 6 part_one",
+            "names: 06 part_one",
+            "names: 6 part_one 7",
+            "names: 6 part_one\n4|plain words of it",
+            "a secret\nnames: 6 part_one",
+        ] {
+            assert!(!known(rows), "{rows}");
+        }
+        for count in ["", "-1", "09", "9 ", "9999", "9 B …]\n[… 9"] {
+            assert!(
+                !holds_only(&format!("{plain}\n[… {count} B …]"), &text),
+                "{count}"
+            );
+        }
+        for other in [
+            plain.to_owned(),
+            format!("{plain}\n[… 9 B …]\nmore"),
+            format!("{plain}\n[… 9 B, L1 …]"),
+            format!("[… 9 B …]\n{plain}"),
+        ] {
+            assert!(!holds_only(&other, &text), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_line_longer_than_the_budget_is_shown_cut() {
+        insta::assert_snapshot!(Preview::HeadTail.show(&"字abcdefgh".repeat(100), 60), @"
+        1|字abcdefgh字abcdefgh字abcdefgh字ab…
+        [… 1062 B …]
+        ");
+        for budget in 0..400 {
+            let shown = Preview::HeadTail.show(&"字".repeat(900), budget);
+            assert!(shown.len() <= budget && holds_only(&shown, &"字".repeat(900)));
+        }
+    }
+
     proptest! {
         #[test]
         fn budgets_are_kept_and_previews_known_again(text in texts(), budget in 0usize..600) {
@@ -407,7 +484,7 @@ mod tests {
         ) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
             cuts.sort_unstable();
-            for preview in CHOSEN {
+            for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
                 let (mut sketch, mut from) = (Sketch::new(preview, budget), 0);
                 for cut in cuts.iter().copied().chain([text.len()]) {
                     sketch.push(&text[from..cut]);

@@ -11,20 +11,17 @@ use regex::{Match, Regex};
 
 use crate::preview::names::{DIGIT, LOWER, UPPER, class};
 use crate::preview::pattern::pattern;
-use crate::preview::signs::{differ_in_digits, is_failure};
+use crate::preview::signs::differ_in_digits;
 
 /// Maximum length in bytes of a line that is held until its end. A longer one is made plain in parts of this length.
 const MAX_OPEN: usize = 128 * 1024;
 /// Minimum length in bytes of data in base64, and of such data that has its line for itself.
 const MIN_BASE64: usize = 100;
 const MIN_LINE_OF_BASE64: usize = 60;
-/// Minimum length in digits of hexadecimal data, and of other data with letters of one case. Digests have up to 128.
+/// Minimum length in digits of hexadecimal data. Digests have up to 128.
 const MIN_HEX: usize = 129;
 /// Minimum length of data in base64 that does not look random: no path is so long.
 const MIN_LONG: usize = 4096;
-/// Minimum length of data in a line after this many others, all of one word of the same length.
-const MIN_COLUMNS: usize = 56;
-const COLUMNS: usize = 8;
 /// Returns in a text are ends of lines if it has so many, and one in so many of its lines is shorter than the one before.
 const MIN_RETURNS: usize = 8;
 const RETURNS: usize = 4;
@@ -115,8 +112,6 @@ pub(crate) struct PlainText {
     open: String,
     /// True if the part of it that is passed on is of JSON.
     is_json: bool,
-    /// Length of the last line if that was one word, and the number of such lines before it.
-    columns: (usize, usize),
 }
 
 impl PlainText {
@@ -146,11 +141,10 @@ impl PlainText {
         self.pass_line(&line, see);
     }
 
-    /// Passes on a line: its last state, after earlier ones that report failures. In JSON, the lines in strings have states.
+    /// Passes on a line in its last state. In JSON, the lines in strings have states.
     fn pass_line(&mut self, line: &str, see: &mut impl FnMut(Piece<'_>)) {
         let body = line.strip_suffix('\n').unwrap_or(line);
         if body.len() < line.len() && !self.is_json && !NOT_PLAIN.is_match(line) {
-            self.columns = (0, 0);
             return see(Piece::plain(line));
         }
         let body = body.strip_suffix('\r').unwrap_or(body);
@@ -159,8 +153,7 @@ impl PlainText {
         let is_json = !is_drawn && (self.is_json || JSON.is_match(body));
         self.is_json = is_json && !line.ends_with('\n');
         let not_plain: &NotPlain = if is_json { &IN_JSON } else { &IN_TEXT };
-        let is_column = self.is_column(body.trim_matches(AROUND).trim_end_matches('='));
-        let pass = |text: &str, see: &mut _| pass(text, not_plain, is_column, see);
+        let pass = |text: &str, see: &mut _| pass(text, not_plain, see);
         let parts = if not_plain.redrawn.is_match(body) {
             parts(body, is_json)
         } else {
@@ -169,39 +162,18 @@ impl PlainText {
         let mut done = 0;
         for part in parts {
             let text = &body[part.clone()];
-            let (failed, last) = states(text, not_plain);
+            let last = last_state(text, not_plain);
             if last.len() == text.len() {
                 continue;
             }
             pass(&body[done..part.start], see);
-            done = part.end;
-            let mut from = 0;
-            for state in failed {
-                see(Piece::hidden(state.start - from));
-                // The blank stands for the return, which is there.
-                from = state.end + 1;
-                pass(&text[state], see);
-                see(Piece::plain(" "));
-            }
-            see(Piece::hidden(last.start - from));
+            see(Piece::hidden(last.start));
             pass(&text[last.clone()], see);
             see(Piece::hidden(text.len() - last.end));
+            done = part.end;
         }
         pass(&body[done..], see);
         see(Piece::plain(&line[body.len()..]));
-    }
-
-    /// Returns true if a line that is this word comes after some that are words of the same length.
-    fn is_column(&mut self, word: &str) -> bool {
-        let is_of_data =
-            |byte| matches!(byte, b'+' | b'/' | b'_' | b'-') || byte.is_ascii_alphanumeric();
-        let length = Some(word.len())
-            .filter(|length| *length >= MIN_COLUMNS && word.bytes().all(is_of_data));
-        self.columns = match (length, self.columns) {
-            (Some(length), (last, lines)) if length == last => (last, lines + 1),
-            (length, _) => (length.unwrap_or(0), 0),
-        };
-        self.columns.1 >= COLUMNS
     }
 }
 
@@ -221,7 +193,7 @@ fn parts(line: &str, is_json: bool) -> Vec<Range<usize>> {
 }
 
 /// Passes on a state of a line.
-fn pass(text: &str, not_plain: &NotPlain, is_column: bool, see: &mut impl FnMut(Piece<'_>)) {
+fn pass(text: &str, not_plain: &NotPlain, see: &mut impl FnMut(Piece<'_>)) {
     let mut done = 0;
     for token in not_plain.tokens.find_iter(text) {
         let (mut start, mut name) = (token.start(), String::new());
@@ -237,7 +209,6 @@ fn pass(text: &str, not_plain: &NotPlain, is_column: bool, see: &mut impl FnMut(
             }
             _ => {
                 let place = match text.trim_matches(AROUND) == token.as_str() {
-                    true if is_column => DataPlace::Column,
                     true => DataPlace::Line,
                     false if text[..start].ends_with("base64,") => DataPlace::Named,
                     false => DataPlace::Within,
@@ -260,32 +231,23 @@ fn pass(text: &str, not_plain: &NotPlain, is_column: bool, see: &mut impl FnMut(
 
 const BACKSPACE: u8 = 0x08;
 
-/// The last state of a line that is not blank, after those before it that report a failure, in order, unless they differ
-/// from the next one in digits alone.
-fn states(line: &str, not_plain: &NotPlain) -> (Vec<Range<usize>>, Range<usize>) {
+/// The last state of a line that is not blank.
+fn last_state(line: &str, not_plain: &NotPlain) -> Range<usize> {
     let mut end = line.len();
     let whole = 0..end;
     let signs = not_plain.redrawn.find_iter(line);
     let signs = signs.filter(|sign| sign.as_str() != r"\\");
     let redrawn: Vec<(usize, usize)> = signs.map(|sign| (sign.start(), sign.end())).collect();
     if redrawn.len() < not_plain.least || are_lines(line, &redrawn) {
-        return (Vec::new(), whole);
+        return whole;
     }
-    let (mut failed, mut last): (Vec<Range<usize>>, _) = (Vec::new(), None);
     for (before, start) in redrawn.into_iter().rev().chain([(0, 0)]) {
-        let state = &line[start..end];
-        if let Some(last) = &last {
-            let next = failed.last().unwrap_or(last).clone();
-            if is_failure(state) && !differ_in_digits(state, &line[next]) {
-                failed.push(start..end);
-            }
-        } else if !is_blank(state, not_plain) {
-            last = Some(start..end);
+        if !is_blank(&line[start..end], not_plain) {
+            return start..end;
         }
         end = before;
     }
-    failed.reverse();
-    (failed, last.unwrap_or(whole))
+    whole
 }
 
 /// Returns true if these are lines that end with a return: many are shorter than the one before, of which a program that
@@ -324,44 +286,31 @@ enum DataPlace {
     Named,
     /// A line for itself.
     Line,
-    /// Such a line after others of the same length.
-    Column,
 }
 
 /// The name of encoded data; `None` for anything else, as a long word or path.
 fn data(text: &str, place: DataPlace) -> Option<String> {
-    let mut prefixes = ["0x", "0X", "x"].into_iter();
-    let digits = prefixes.find_map(|prefix| text.strip_prefix(prefix));
-    let has_prefix = digits.is_some();
-    let digits = digits.unwrap_or(text);
     let (mut kinds, mut changes, mut last) = (0, 0, 0);
-    for byte in digits.bytes() {
+    for byte in text.bytes() {
         let kind = class(byte) & (UPPER | LOWER | DIGIT);
         if kind != 0 {
             changes += usize::from(last != kind);
             (kinds, last) = (kinds | kind, kind);
         }
     }
-    let is_random = changes * CHANGES >= text.len();
-    let (least, short) = match place {
-        DataPlace::Column => (MIN_COLUMNS, MIN_COLUMNS),
-        DataPlace::Line => (MIN_HEX, MIN_LINE_OF_BASE64),
-        DataPlace::Named | DataPlace::Within => (MIN_HEX, MIN_BASE64),
-    };
-    let is_alphanumeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let (kind, is_data) = if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        let is_told = kinds & DIGIT != 0 && (kinds != DIGIT || has_prefix);
-        ("hex", digits.len() >= least && is_told)
-    } else if is_alphanumeric(text.trim_end_matches('='))
-        && [UPPER | DIGIT, LOWER | DIGIT].contains(&kinds)
-    {
-        let is_told = is_random || place == DataPlace::Column;
-        ("base32", text.len() >= least && is_told)
+    let (kind, is_data) = if text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let has_letters = kinds & DIGIT != 0 && kinds != DIGIT;
+        ("hex", text.len() >= MIN_HEX && has_letters)
     } else {
+        let least = match place {
+            DataPlace::Line => MIN_LINE_OF_BASE64,
+            DataPlace::Named | DataPlace::Within => MIN_BASE64,
+        };
         let is_long = text.len() >= MIN_LONG && kinds & (UPPER | LOWER) == UPPER | LOWER;
+        let is_random = changes * CHANGES >= text.len();
         let is_mixed = is_random && kinds == UPPER | LOWER | DIGIT;
         let is_told = is_long || is_mixed || place == DataPlace::Named;
-        ("base64", text.len() >= short && is_told)
+        ("base64", text.len() >= least && is_told)
     };
     is_data.then(|| format!("[{kind}, {} B]", text.len()))
 }
@@ -424,15 +373,11 @@ mod tests {
             ("1\r2\x1b[K\r\x1b[0K\nx", "2\nx"),
             ("one\x1b[1Gtwo\x1b[2K\x1b[0Gthree", "three"),
             ("a\r\nb\r\n", "a\r\nb\r\n"),
-            (
-                "1%\rERROR: disk full\r2%\r100%\n",
-                "ERROR: disk full 100%\n",
-            ),
-            ("1\rERROR 1\rERROR 2\r3", "ERROR 2 3"),
+            ("1%\rERROR: disk full\r2%\r100%\n", "100%\n"),
             ("one\x1b[80Dtwo\x1b[utwo\x1b8three", "three"),
             (
                 r#" "a": "\r1 \r2\r3\r4\r\n5\r\n", "b": "C:\\run\r4 error: no\r5\r6\r7", "c": "[^\r\n\r]""#,
-                r#" "a": "4\r\n5\r\n", "b": "4 error: no 7", "c": "[^\r\n\r]""#,
+                r#" "a": "4\r\n5\r\n", "b": "7", "c": "[^\r\n\r]""#,
             ),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
@@ -458,13 +403,6 @@ mod tests {
             plain(&format!("\"{}\"", lines.repeat(9))),
             "\"[base64, 702 B]\""
         );
-        let digits = "0a1".repeat(50);
-        assert_eq!(
-            plain(&format!("\\x{digits} 0X{digits}")),
-            "\\[hex, 151 B] [hex, 152 B]"
-        );
-        assert_eq!(plain(&format!("0x{}", "0".repeat(200))), "[hex, 202 B]");
-        assert_eq!(plain(&"PC4TJ3XVJ4X6EC".repeat(10)), "[base32, 140 B]");
         let low = format!("data:image/bmp;base64,{}", "/".repeat(200));
         assert_eq!(plain(&low), "data:image/bmp;base64,[base64, 200 B]");
         assert_eq!(
@@ -474,10 +412,6 @@ mod tests {
         assert_eq!(
             plain(&format!("  \"{}\",\n", base64(76))),
             "  \"[base64, 76 B]\",\n"
-        );
-        let columns = format!("{}\n", "0a1".repeat(20)).repeat(10);
-        assert!(
-            plain(&columns).ends_with(&format!("{}\n[hex, 60 B]\n[hex, 60 B]\n", "0a1".repeat(20)))
         );
         for other in [
             "0a1".repeat(42),

@@ -23,8 +23,6 @@ use crate::json::{Kind, Node, View};
 use crate::preview::signs::is_failure;
 use crate::preview::units::CUT;
 
-/// The end of the path of records in a list of lists.
-pub(super) const NESTED: &str = "[][]";
 /// The end of the path of records in an object, and the header of their names.
 pub(super) const KEYED: &str = "[key]";
 /// Fewer records are a document rather than a list.
@@ -40,8 +38,6 @@ const OUTSIDE: usize = 3;
 const MAX_COUNTED: usize = 8;
 /// Maximum length in bytes of a cell where not all records are shown.
 const MAX_CELL: usize = 60;
-/// Longer ones if at least half of the records have room with them.
-const LONG_CELLS: [usize; 2] = [240, 120];
 /// Maximum lengths of cells where all records are shown, the longest first. Whole ones need no places.
 const CELLS: [Option<usize>; 4] = [None, Some(480), Some(240), Some(120)];
 /// Records that report failures come first if they are at most one in so many.
@@ -158,7 +154,6 @@ impl<'j> Records<'j> {
     fn all(&self, most: Option<usize>, budget: usize) -> Option<String> {
         let (head, more) = match most {
             Some(_) => (self.head(MAX_AROUND, ""), MORE),
-            None if self.around.numbers.ends_with(NESTED) => return None,
             None => (self.head(usize::MAX, " as a table, whole"), ""),
         };
         let form = RowForm {
@@ -196,19 +191,14 @@ impl<'j> Records<'j> {
         // Values that all records share stand above.
         let varies = |column: &usize| !fields[*column].is_constant();
         let columns: Vec<usize> = (0..self.names.len()).filter(varies).collect();
-        let form = |most: usize| RowForm {
-            most,
+        let form = RowForm {
+            most: MAX_CELL,
             has_places: true,
             columns: &columns,
         };
-        let header = self.header(form(MAX_CELL));
+        let header = self.header(form);
         let room = room.saturating_sub(shown.len() + header.len());
-        let ranked = self.ranked(&fields);
-        let lines = |most: usize| self.lines(ranked.iter().copied(), form(most), room);
-        let mut cells = LONG_CELLS.into_iter().map(lines);
-        let lines = cells
-            .find(|lines| 2 * lines.len() >= self.rows.len())
-            .unwrap_or_else(|| lines(MAX_CELL));
+        let lines = self.lines(self.ranked(&fields), form, room);
         if !lines.is_empty() {
             shown.push_str(&header);
         }
@@ -536,26 +526,6 @@ mod tests {
     }
 
     #[test]
-    fn records_of_lists_are_shown_with_the_places_of_both() {
-        let pairs: Vec<Value> = (0..4)
-            .map(|n| json!([{"from": "DEN", "at": n}, {"from": "LAS", "at": n + 3}]))
-            .collect();
-        insta::assert_snapshot!(Preview::Mixed.show(&json!(pairs).to_string(), 150), @"
-        [8 records]
-        .[][]|from|at
-        0,0|DEN|0
-        0,1|LAS|3
-        1,0|DEN|1
-        1,1|LAS|4
-        2,0|DEN|2
-        2,1|LAS|5
-        3,0|DEN|3
-        3,1|LAS|6
-        [… more …]
-        ");
-    }
-
-    #[test]
     fn records_of_an_object_are_shown_with_their_keys() {
         let lock = |count: usize| {
             let of = |n: usize| {
@@ -613,18 +583,6 @@ mod tests {
         3|/3|"some words some words some words some words some words some…
         [… more …]
         "#);
-    }
-
-    #[test]
-    fn cells_are_longer_where_half_of_the_records_have_room_for_them() {
-        let page = |n: u32| json!({"n": n, "text": format!("{n}: {}", "some words ".repeat(30))});
-        let shown = |count: u32| {
-            let pages: Vec<Value> = (0..count).map(page).collect();
-            Preview::Mixed.show(&json!(pages).to_string(), 1_300)
-        };
-        let longest = |shown: &str| shown.lines().map(str::len).max().unwrap();
-        assert!(longest(&shown(12)) > 100, "{}", shown(12));
-        assert!(longest(&shown(80)) < 80, "{}", shown(80));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::json::{JsonText, Node, View};
 use crate::preview::outcomes::without_header;
-use crate::preview::records::{AroundRecords, KEYED, NESTED, NONE, Records, cell_of_text, compact};
+use crate::preview::records::{AroundRecords, KEYED, NONE, Records, cell_of_text, compact};
 use crate::preview::units::Unit;
 use crate::preview::{log, matches, outline};
 use crate::table;
@@ -64,23 +64,12 @@ fn show_json(text: &str, budget: usize) -> Option<String> {
 
 fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> Option<String> {
     let records = lists_in(root).into_iter().find_map(|(path, list)| {
-        let is_nested = list.is_array() && list.items().all(View::is_array);
-        let items = list.items().enumerate().flat_map(move |(at, item)| {
-            if !is_nested {
-                return vec![(item, at.to_string())];
-            }
-            let inner = item.items().enumerate();
-            let inner = inner.map(|(inner, item)| (item, format!("{at},{inner}")));
-            inner.collect()
-        });
+        let items = list.items().enumerate();
+        let items = items.map(|(at, item)| (item, at.to_string()));
         let keyed = list.fields();
         let keyed = keyed.map(|(key, value)| (value, cell_of_text(key).into_owned()));
         let (path, range) = (if path.is_empty() { "." } else { &path }, list.range());
-        let places = match list.is_object() {
-            true => KEYED,
-            false if is_nested => NESTED,
-            false => "[]",
-        };
+        let places = if list.is_object() { KEYED } else { "[]" };
         let around = AroundRecords {
             before: format!("{before}{}", compact(&json[..range.start])),
             after: compact(&json[range.end..]).into_owned(),

@@ -7,21 +7,19 @@ use regex::bytes::RegexSet;
 
 use crate::preview::pattern::pattern;
 
-/// A failure in words, one of the worst.
-pub(crate) const FATAL: u8 = 1;
 /// A failure in words.
-pub(crate) const FAILURE: u8 = 2;
+pub(crate) const FAILURE: u8 = 1;
 /// Something about a place in a file, which the line begins with.
-pub(crate) const PLACE: u8 = 4;
+pub(crate) const PLACE: u8 = 2;
 /// An exit code: a number after `exit code`, `returncode`, `finished with status` and the like.
-pub(crate) const EXIT: u8 = 8;
+pub(crate) const EXIT: u8 = 4;
 /// A count of tests, errors or the like.
-pub(crate) const COUNTS: u8 = 16;
+pub(crate) const COUNTS: u8 = 8;
 
 /// In the order of their bits. One search for all takes as long as one for each.
 #[expect(clippy::expect_used, reason = "patterns that do not change")]
 static SIGNS: LazyLock<RegexSet> = LazyLock::new(|| {
-    let all = [fatal(), failure(), place(), exit(), counts()];
+    let all = [failure(), place(), exit(), counts()];
     RegexSet::new(all).expect("patterns")
 });
 
@@ -54,10 +52,6 @@ pub(crate) fn is_failure(line: &str) -> bool {
 /// Returns true if `line` may report a failure, by its words or by the place that it begins with.
 pub(crate) fn may_be_failure(line: &str) -> bool {
     signs(line) & (FAILURE | PLACE) != 0
-}
-
-fn fatal() -> String {
-    r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:[A-Za-z]))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill".to_owned()
 }
 
 /// The words of compilers, test runners, interpreters and loggers. Classes are ASCII's: those of Unicode would take some

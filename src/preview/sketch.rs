@@ -1,7 +1,6 @@
 //! Sketches of texts that arrive in chunks.
 
 use crate::preview::choice::Preview;
-use crate::preview::head_tail::HeadTailSketch;
 use crate::preview::kept::KeptLines;
 use crate::preview::plain::{Piece, PlainText};
 use crate::preview::shapes;
@@ -20,18 +19,26 @@ pub(crate) struct Sketch {
     length: Length,
 }
 
-/// The part of a text's plain form: about a megabyte at most, plus a few times the budget.
+/// The part of a text's plain form: about a megabyte at most, or a few times the budget.
 #[derive(Clone, Debug)]
 struct Gathered {
-    ends: HeadTailSketch,
+    budget: usize,
+    /// All of it, while that fits the budget.
+    all: Option<String>,
     cutter: Cutter,
     lines: KeptLines,
 }
 
 impl Gathered {
     fn push(&mut self, piece: Piece<'_>) {
-        self.ends.push(piece);
+        self.hold(Some(piece.text));
         self.cutter.push(piece, &mut |unit| self.lines.add(unit));
+    }
+
+    fn hold(&mut self, more: Option<&str>) {
+        let all = self.all.take().zip(more);
+        let all = all.filter(|(all, more)| all.len() + more.len() <= self.budget);
+        self.all = all.map(|(all, more)| all + more);
     }
 }
 
@@ -40,9 +47,10 @@ impl Sketch {
         Self {
             plain: PlainText::default(),
             gathered: Gathered {
-                ends: HeadTailSketch::new(budget),
+                budget,
+                all: Some(String::new()),
                 cutter: Cutter::new(),
-                lines: KeptLines::new(wanted),
+                lines: KeptLines::new(wanted, budget),
             },
             whole: (wanted == Preview::Mixed).then(String::new),
             length: Length::of(""),
@@ -61,10 +69,10 @@ impl Sketch {
     pub(crate) fn append(&mut self, other: &Self) {
         self.hold(other.whole.as_deref());
         let (all, more) = (&mut self.gathered, &other.gathered);
-        all.ends.append(&more.ends);
+        all.hold(more.all.as_deref());
         all.lines.append(&more.lines, self.length.end.feeds());
         self.length = self.length.join(other.length);
-        all.cutter.skip_to(self.length.end.line);
+        all.cutter.skip_to(self.length.end);
     }
 
     /// Holds more of the whole text; `None` is more than may be held.
@@ -83,7 +91,7 @@ impl Sketch {
         let all = &mut self.gathered;
         self.plain.end(&mut |piece| all.push(piece));
         all.cutter.end(&mut |unit| all.lines.add(unit));
-        all.ends.shrink();
+        all.lines.shrink();
     }
 
     /// Length of the text so far in bytes.
@@ -105,7 +113,10 @@ impl Sketch {
         let is_long = self.bytes() > budget as u64;
         let whole = self.whole.as_deref().filter(|_| is_long);
         let shown = whole.and_then(|text| shapes::show(text, budget));
-        let Gathered { ends, lines, .. } = &self.gathered;
-        shown.unwrap_or_else(|| lines.show(ends, self.length, budget))
+        let Gathered { all, lines, .. } = &self.gathered;
+        let all = all.as_ref().filter(|all| all.len() <= budget);
+        shown
+            .or_else(|| all.cloned())
+            .unwrap_or_else(|| lines.show(self.length, budget))
     }
 }

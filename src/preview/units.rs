@@ -63,6 +63,21 @@ impl<'t> Unit<'t> {
         })
     }
 
+    /// It, or its first `most` bytes if they have a character.
+    pub(crate) fn cut(self, most: usize) -> Option<Self> {
+        if self.text.len() <= most {
+            return Some(self);
+        }
+        let text = &self.text[..self.text.floor_char_boundary(most)];
+        let (bytes, ends_line) = (text.len() as u64, false);
+        let place = Place {
+            bytes,
+            ends_line,
+            ..self.place
+        };
+        (!text.is_empty()).then_some(Self { text, place })
+    }
+
     /// The unit, `lines` lines later.
     pub(crate) fn moved(self, lines: u64) -> Self {
         let line = lines + self.place.line;
@@ -148,12 +163,14 @@ impl Cutter {
 
     /// Ends the text, or its line before a line feed.
     pub(crate) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
-        self.go_on("", true, see);
+        if !self.open.is_empty() {
+            self.go_on("", true, see);
+        }
     }
 
-    /// Continues in a line after units that were seen elsewhere.
-    pub(crate) fn skip_to(&mut self, line: u64) {
-        (self.line, self.byte) = (line, 0);
+    /// Continues after units that were seen elsewhere.
+    pub(crate) fn skip_to(&mut self, end: Position) {
+        (self.line, self.byte) = (end.line, end.byte);
     }
 
     /// The most bytes that stay in one piece here.
@@ -203,8 +220,9 @@ impl Cutter {
             begins: self.byte == 0 || text.starts_with(FEED),
             ends_line,
         };
+        let is_blank_line = self.byte == 0;
         self.byte += bytes;
-        if !text.is_empty() {
+        if !text.is_empty() || is_blank_line {
             see(Unit { text, place });
         }
     }
@@ -307,7 +325,7 @@ mod tests {
     fn places_count_what_is_hidden() {
         let red = format!("\x1b[31m{}\x1b[0m", "a b, ".repeat(120));
         let units = cut(&[&red, "\n", "\x1b[1mb\x1b[0m\x1b[0m\n\x1b[m\n", "c"]);
-        let (last, lines) = (&units[units.len() - 2..], &units[..units.len() - 2]);
+        let (last, lines) = (&units[units.len() - 3..], &units[..units.len() - 3]);
         let mut at = 0;
         for (text, place) in lines {
             assert_eq!((place.line, place.byte), (1, at), "{text}");
@@ -318,7 +336,7 @@ mod tests {
             .iter()
             .map(|(text, place)| (text.as_str(), place.line, place.bytes))
             .collect();
-        assert_eq!(places, [("b", 2, 13), ("c", 4, 1)]);
+        assert_eq!(places, [("b", 2, 13), ("", 3, 3), ("c", 4, 1)]);
     }
 
     proptest! {

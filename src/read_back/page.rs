@@ -196,7 +196,7 @@ mod tests {
         "#);
         let page = cut(b"0123456789", Position { line: 1, byte: 4 }, None, 4);
         insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::Chinese)).render(), @r#"
-        [offcut/1 page@1+4 10B/1L 50+4 "/x/trunc/a"] 第 1 行的一部分。续读请用 offset 1+8。
+        [offcut/1 page@1+4 10B/1L 40+4 "/x/trunc/a"] 第 1-1 行。续读请用 offset 1+8。
         4567
         "#);
         let page = cut(b"a\nb", Position { line: 9, byte: 0 }, None, 400);

@@ -536,7 +536,7 @@ fn l4_names_do_not_depend_on_which_write_is_faster() {
 fn l4_a_text_that_stayed_whole_beside_hints_is_not_previewed_later() {
     block_on(async {
         let reduction = builder(Memory::new())
-            .max_length_for_trunc(1_300)
+            .max_length_for_trunc(1_250)
             .preview_length(PreviewLength::curve(3.0, 0.7, 450))
             .preview_above(400)
             .build()

@@ -374,16 +374,14 @@ async fn c5_a_truncated_result_becomes_a_hint_that_names_the_same_location() {
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(report.decisions[0].outcome, Outcome::Shortened);
     insta::assert_snapshot!(text(content(&messages[1])), @r#"
-    [offcut/1 cleared 8893B/1000L 43+85 "memory://t/trunc/a"] Old result of grep. Read it with read_file.
-    line 1
+    [offcut/1 cleared 8893B/1000L 43+69 "memory://t/trunc/a"] Old result of grep. Read it with read_file.
+    1|line 1
     line 2
     line 3
     line 4
-    line 5
-    line 6
-    [… 8833 B, L7-999 …]
-    ine 999
+    999|line 999
     line 1000
+    [… 8846 B …]
     "#);
     assert_eq!(stored(&store).await.len(), 1, "no second copy");
 }

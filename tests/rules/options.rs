@@ -268,12 +268,12 @@ async fn o1_every_option_can_be_set_for_all_tools_and_for_one() {
     }
     insta::assert_snapshot!(seen, @r#"
     backend
-        comes: [offcut/1 truncated 3092B/400L 39+291 "memory://two/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 39+281 "memory://two/trunc/new"] Stored in full. Read it with read_file. (38 lines, shows 281 B)
         old: [offcut/1 cleared 2292B/300L 43 "memory://two/clear/old"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 43 "memory://two/clear/older"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 43 "memory://two/clear/last"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
     skip_truncation
-        comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 39+281 "memory://all/trunc/new"] Stored in full. Read it with read_file. (38 lines, shows 281 B)
     skip_truncation, the other way
         comes: p1.rs (400 lines)
     skip_clear
@@ -285,16 +285,16 @@ async fn o1_every_option_can_be_set_for_all_tools_and_for_one() {
     preview
         comes: [offcut/1 truncated 3092B/400L 39+214 "memory://all/trunc/new"] Stored in full. Read it with read_file. (26 lines, shows 214 B)
     preview_above
-        comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 39+281 "memory://all/trunc/new"] Stored in full. Read it with read_file. (38 lines, shows 281 B)
     preview_with
         comes: [offcut/1 truncated 3092B/400L 39+7 "memory://all/trunc/new"] Stored in full. Read it with read_file. (2 lines, shows 7 B)
     preview_length
-        comes: [offcut/1 truncated 3092B/400L 39+97 "memory://all/trunc/new"] Stored in full. Read it with read_file. (13 lines, shows 97 B)
+        comes: [offcut/1 truncated 3092B/400L 39+82 "memory://all/trunc/new"] Stored in full. Read it with read_file. (11 lines, shows 82 B)
         error: [offcut/1 cleared 201B/30L 43 "memory://all/clear/error"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
     stub_length
-        old: [offcut/1 cleared 2292B/300L 43+141 "memory://all/clear/old"] Old result of TOOL. Read it with read_file. (19 lines, shows 141 B)
-        older: [offcut/1 cleared 2284B/299L 43+141 "memory://all/clear/older"] Old result of TOOL. Read it with read_file. (19 lines, shows 141 B)
-        last: [offcut/1 cleared 692B/100L 43+142 "memory://all/clear/last"] Old result of TOOL. Read it with read_file. (20 lines, shows 142 B)
+        old: [offcut/1 cleared 2292B/300L 43+139 "memory://all/clear/old"] Old result of TOOL. Read it with read_file. (19 lines, shows 139 B)
+        older: [offcut/1 cleared 2284B/299L 43+139 "memory://all/clear/older"] Old result of TOOL. Read it with read_file. (19 lines, shows 139 B)
+        last: [offcut/1 cleared 692B/100L 43+138 "memory://all/clear/last"] Old result of TOOL. Read it with read_file. (20 lines, shows 138 B)
     keep_errors
         error: [offcut/1 cleared 201B/30L 43 "memory://all/clear/error"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
     trunc_handler
@@ -381,7 +381,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     }
     insta::assert_snapshot!(seen, @r#"
     nothing set
-        comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 39+281 "memory://all/trunc/new"] Stored in full. Read it with read_file. (38 lines, shows 281 B)
         message 0: {"pattern":""} (1 lines)
         old: [offcut/1 cleared 2292B/300L 43 "memory://all/clear/old"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         message 2: {"pattern":""} (1 lines)
@@ -395,7 +395,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         message 11:  (0 lines)
         pass: Some((1993, 1000))
     root_dir
-        comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/agent-1/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 39+281 "memory://all/agent-1/trunc/new"] Stored in full. Read it with read_file. (38 lines, shows 281 B)
         old: [offcut/1 cleared 2292B/300L 43 "memory://all/agent-1/clear/old"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 43 "memory://all/agent-1/clear/older"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 43 "memory://all/agent-1/clear/last"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
@@ -406,12 +406,12 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         last: p1.rs (100 lines)
         pass: None
     read_file_tool_name
-        comes: [offcut/1 truncated 3092B/400L 35+291 "memory://all/trunc/new"] Stored in full. Read it with fetch. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 35+281 "memory://all/trunc/new"] Stored in full. Read it with fetch. (38 lines, shows 281 B)
         old: [offcut/1 cleared 2292B/300L 39 "memory://all/clear/old"] Old result of TOOL. Read it with fetch. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 39 "memory://all/clear/older"] Old result of TOOL. Read it with fetch. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 39 "memory://all/clear/last"] Old result of TOOL. Read it with fetch. (1 lines, shows 0 B)
     read_file_tool_name = false
-        comes: [offcut/1 truncated 3092B/400L 15+291 "memory://all/trunc/new"] Stored in full. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 15+281 "memory://all/trunc/new"] Stored in full. (38 lines, shows 281 B)
         old: [offcut/1 cleared 2292B/300L 19 "memory://all/clear/old"] Old result of TOOL. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 19 "memory://all/clear/older"] Old result of TOOL. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 19 "memory://all/clear/last"] Old result of TOOL. (1 lines, shows 0 B)
@@ -451,7 +451,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         message 6: {"pattern":"[offcut/1 cleared 300B/1L 46 \"memory://all/clear/last-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
     on_offload_error, store fine
     language
-        comes: [offcut/1 truncated 3092B/400L 44+291 "memory://all/trunc/new"] 已完整存储。可用 read_file 读取。 (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 44+281 "memory://all/trunc/new"] 已完整存储。可用 read_file 读取。 (38 lines, shows 281 B)
         old: [offcut/1 cleared 2292B/300L 46 "memory://all/clear/old"] TOOL 的旧结果。可用 read_file 读取。 (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 46 "memory://all/clear/older"] TOOL 的旧结果。可用 read_file 读取。 (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 46 "memory://all/clear/last"] TOOL 的旧结果。可用 read_file 读取。 (1 lines, shows 0 B)
@@ -461,7 +461,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         last: [offcut/1 cleared 692B/100L 44 "memory://all/clear/last"] TOOL said 692 bytes. Read it with read_file. (1 lines, shows 0 B)
     templates of another language
     trunc_id_with
-        comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/of-new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 39+281 "memory://all/trunc/of-new"] Stored in full. Read it with read_file. (38 lines, shows 281 B)
     clear_id_with
         old: [offcut/1 cleared 2292B/300L 43 "memory://all/clear/of-old"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 43 "memory://all/clear/of-older"] Old result of TOOL. Read it with read_file. (1 lines, shows 0 B)
@@ -505,7 +505,7 @@ async fn on_offload_error_decides_about_failing_stores() {
         message 11:  (0 lines)
         pass: Some((1993, 1000))
     PreviewOnly
-        comes: [offcut/1 truncated 3092B/400L 50+291 -] It could not be stored; what is not shown is lost. (39 lines, shows 291 B)
+        comes: [offcut/1 truncated 3092B/400L 50+281 -] It could not be stored; what is not shown is lost. (38 lines, shows 281 B)
         message 0: {"pattern":""} (1 lines)
         old: [offcut/1 cleared 2292B/300L 73 -] Old result of TOOL, removed and not stored. Call it again if you need it. (1 lines, shows 0 B)
         message 2: {"pattern":""} (1 lines)

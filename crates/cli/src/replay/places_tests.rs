@@ -38,8 +38,7 @@ impl Places {
     }
 }
 
-/// The places in a preview of `text`: `12|` and `12+400|` before lines, numbers before names, and the lines
-/// that a mark between head and tail stands for.
+/// The places in a preview of `text`: `12|` and `12+400|` before lines, and numbers before names.
 fn places(preview: &str, text: &str) -> Places {
     let lines: Vec<&str> = text.split('\n').collect();
     let shown: Vec<&str> = preview.split('\n').collect();
@@ -57,7 +56,7 @@ fn places(preview: &str, text: &str) -> Places {
             places.note(is_right);
         }
     }
-    for (at, row) in shown.iter().enumerate().take(header) {
+    for row in shown.iter().take(header) {
         if let Some(is_right) = numbered(row, &lines) {
             // A line of the text may begin like one of ours.
             if is_right || !text.contains(row.trim_end_matches('…')) {
@@ -67,14 +66,6 @@ fn places(preview: &str, text: &str) -> Places {
             if !lines.contains(row) {
                 listed(list, &lines, &mut places);
             }
-        } else if let Some((first, last)) = left_out(row)
-            && !lines.contains(row)
-        {
-            // The rows around it are all of the first and the last lines. The cut may be inside a line.
-            let after = shown.len() - at - 1;
-            let next = (lines.len() + 1).saturating_sub(after);
-            let is_right = [at, at + 1].contains(&first) && [last, last + 1].contains(&next);
-            places.note(is_right);
         }
     }
     places
@@ -145,16 +136,6 @@ fn listed(list: &str, lines: &[&str], places: &mut Places) {
     }
 }
 
-/// The first and the last line that a mark such as `[… 8368 B, L7-223 …]` stands for.
-fn left_out(row: &str) -> Option<(usize, usize)> {
-    let (_, lines) = row
-        .strip_prefix("[… ")?
-        .strip_suffix(" …]")?
-        .split_once(", L")?;
-    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
-    Some((first.parse().ok()?, last.parse().ok()?))
-}
-
 /// Everything over 1 500 bytes becomes a preview, and less once it is old.
 const POLICY: &str = "preset = \"recommended\"\npreview_above = 1_500\nkeep_file_reads = false\nmax_tokens_for_clear = 9_000\nclear_at_least_tokens = 1_000";
 
@@ -211,10 +192,8 @@ async fn read_each(
     places: &mut Places,
 ) {
     let numbered = Regex::new(r"^([0-9]+)((?:\+[0-9]+)?)\|(.*)$").unwrap();
-    let mark = Regex::new(r"^\[… [0-9]+ B, L([0-9]+)(?:-([0-9]+))? …\]$").unwrap();
-    let rows: Vec<&str> = hint.preview.split('\n').collect();
-    for (at, row) in rows.iter().enumerate() {
-        let is_own = stored.split('\n').any(|line| line == *row);
+    for row in hint.preview.split('\n') {
+        let is_own = stored.split('\n').any(|line| line == row);
         if let Some(found) = numbered.captures(row) {
             let page = read(reduction, location, &format!("{}{}", &found[1], &found[2])).await;
             let body = found[3].trim_matches('…');
@@ -240,19 +219,6 @@ async fn read_each(
                 places.quoted += 1;
                 places.wrong += u64::from(!line.contains(word));
             }
-        } else if let Some(found) = mark.captures(row).filter(|_| !is_own) {
-            let first: usize = found[1].parse().unwrap();
-            let last: usize = found
-                .get(2)
-                .map_or(first, |last| last.as_str().parse().unwrap());
-            let all: Vec<&str> = stored.split('\n').collect();
-            let holds =
-                |line: usize, row: &str| all.get(line - 1).is_some_and(|line| line.contains(row));
-            let is_right =
-                (at == 0 || holds(first, rows[at - 1]) || holds(first - 1, rows[at - 1]))
-                    && (holds(last, rows[at + 1]) || holds(last + 1, rows[at + 1]));
-            places.quoted += 1;
-            places.wrong += u64::from(!is_right);
         }
     }
 }
@@ -351,9 +317,6 @@ fn each_kind_of_place_is_checked() {
     assert_eq!(of("names: 1 alpha_one 5 a_b c_d"), (3, 0));
     assert_eq!(of("names: 1 alpha_one 2 a_b 77 e_f"), (3, 2));
     assert_eq!(of("names: 3 own_list\nplain"), (0, 0));
-    assert_eq!(of("alpha_one\n[… 30 B, L2-5 …]\nend"), (1, 0));
-    assert_eq!(of("alpha_one\n[… 30 B, L4-5 …]\nend"), (1, 1));
-    assert_eq!(of("alpha_one\n[… 30 B, L2-3 …]\nend"), (1, 1));
     assert_eq!(of("alpha_one\n[… 30 B …]\nend"), (0, 0));
     assert_eq!(
         of("[6 records]\nline|a|b\n2|beta_two|12\n5|\"l|m\"|a_…\n1|beta_two|\n[… more …]"),

@@ -134,27 +134,6 @@ impl Templates {
         }
     }
 
-    /// Appends those of another text, which comes after `lines` lines.
-    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
-        self.lines += other.lines;
-        for (templates, unit) in &other.few {
-            // In the order of the text, which tells those that are counted.
-            let mut is_few = false;
-            for template in *templates {
-                is_few |= self.count_of(template).is_some_and(|count| *count < ODD);
-            }
-            if is_few {
-                let moved = unit.unit().moved(lines);
-                self.few.push((*templates, moved.into()));
-            }
-        }
-        for (template, count) in &other.counts {
-            if let Some(all) = self.counts.get_mut(template) {
-                *all += count;
-            }
-        }
-    }
-
     /// The number of lines of a template, if it is one of those that are counted.
     fn count_of(&mut self, template: u64) -> Option<&mut u64> {
         let known = &mut self.known[usize::from(template & 1 == 1)];

@@ -41,40 +41,21 @@ impl HeadTailSketch {
 
     /// Appends `piece`.
     pub(crate) fn push(&mut self, piece: Piece<'_>) {
-        self.add(piece.text, piece.text, Length::of(piece.text));
-    }
-
-    /// Appends the text of `other`, a sketch made for the same budget.
-    pub(crate) fn append(&mut self, other: &Self) {
-        self.add(&other.head, &other.tail, other.length);
-    }
-
-    fn add(&mut self, head: &str, tail: &str, length: Length) {
+        let text = piece.text;
         let missing = self.budget.saturating_sub(self.head.len());
-        self.head += &head[..head.ceil_char_boundary(missing)];
+        self.head += &text[..text.ceil_char_boundary(missing)];
         let keep = self.budget.saturating_add(char::MAX_LEN_UTF8);
-        if tail.len() >= keep || (tail.len() as u64) < length.bytes {
+        if text.len() >= keep {
             self.tail.clear();
         }
-        let from = tail.len().saturating_sub(keep);
-        self.tail += &tail[tail.floor_char_boundary(from)..];
+        let from = text.len().saturating_sub(keep);
+        self.tail += &text[text.floor_char_boundary(from)..];
         // Trim rarely: a text may arrive byte by byte.
         if self.tail.len() > keep.saturating_mul(2).saturating_add(MIN_TAIL) {
-            self.trim(keep);
+            let over = self.tail.len().saturating_sub(keep);
+            self.tail.drain(..self.tail.floor_char_boundary(over));
         }
-        self.length = self.length.join(length);
-    }
-
-    fn trim(&mut self, keep: usize) {
-        let over = self.tail.len().saturating_sub(keep);
-        self.tail.drain(..self.tail.floor_char_boundary(over));
-    }
-
-    /// Gives back what the text so far does not need. Many may be held until their result ends.
-    pub(crate) fn shrink(&mut self) {
-        self.trim(self.budget.saturating_add(char::MAX_LEN_UTF8));
-        self.head.shrink_to_fit();
-        self.tail.shrink_to_fit();
+        self.length = self.length.join(Length::of(text));
     }
 
     /// Length of the text so far in bytes.
@@ -373,15 +354,13 @@ mod tests {
         ) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
             cuts.sort_unstable();
-            let (mut sketch, mut joined, mut from) = (HeadTailSketch::new(budget), HeadTailSketch::new(budget), 0);
+            let (mut sketch, mut from) = (HeadTailSketch::new(budget), 0);
             for cut in cuts.into_iter().chain([text.len()]) {
                 sketch.push(Piece::plain(&text[from..cut]));
-                joined.append(&self::sketch(&text[from..cut], budget));
                 from = cut;
                 for share in [budget, budget / 2, budget / 3] {
                     let so_far = &text[..from];
                     prop_assert_eq!(sketch.show(share, std::iter::empty()), show(so_far, share));
-                    prop_assert_eq!(joined.show(share, std::iter::empty()), show(so_far, share));
                 }
             }
         }

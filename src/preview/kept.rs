@@ -87,14 +87,6 @@ impl KeptLines {
         }
     }
 
-    /// Appends those of another text, which comes after `lines` lines.
-    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
-        self.templates.append(&other.templates, lines);
-        for unit in other.all() {
-            self.keep(unit.moved(lines));
-        }
-    }
-
     /// Returns a preview of at most `budget` bytes of a text of this length with these `ends`. If there is too little to
     /// choose from, shows head and tail.
     pub(crate) fn show(&self, ends: &HeadTailSketch, length: Length, budget: usize) -> String {

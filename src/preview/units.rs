@@ -62,13 +62,6 @@ impl<'t> Unit<'t> {
                 && prefix.ends_with(['→', '\t'])
         })
     }
-
-    /// The unit, `lines` lines later.
-    pub(crate) fn moved(self, lines: u64) -> Self {
-        let line = lines + self.place.line;
-        let place = Place { line, ..self.place };
-        Self { place, ..self }
-    }
 }
 
 /// The position of a unit.
@@ -149,11 +142,6 @@ impl Cutter {
     /// Ends the text, or its line before a line feed.
     pub(crate) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
         self.go_on("", true, see);
-    }
-
-    /// Continues in a line after units that were seen elsewhere.
-    pub(crate) fn skip_to(&mut self, line: u64) {
-        (self.line, self.byte) = (line, 0);
     }
 
     /// The most bytes that stay in one piece here.

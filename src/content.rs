@@ -6,8 +6,8 @@ use std::string::FromUtf8Error;
 use crate::backend::{debug_as_chain, with_source};
 use crate::preview::text::utf8::{is_utf16, text_of};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -133,31 +133,31 @@ pub enum Chunk {
 pub enum Body {
     /// All the content.
     Parts(Vec<Part>),
+    /// All the content, with text in bytes.
+    Chunks(Vec<Chunk>),
     /// Content as it arrives.
     Stream(BoxStream<'static, Result<Chunk, ToolError>>),
 }
 
 impl Body {
-    /// The content as a stream; parts are chunks.
-    pub(crate) fn chunks(self) -> BoxStream<'static, Result<Chunk, ToolError>> {
+    /// All content up to the end, or up to the error that ended the stream.
+    pub(crate) async fn gather(self) -> (Gathered, Option<ToolError>) {
+        let mut gathered = Gathered::default();
         match self {
-            Self::Parts(parts) => stream::iter(parts)
-                .map(|part| Ok(Chunk::Part(part)))
-                .boxed(),
-            Self::Stream(chunks) => chunks,
+            Self::Parts(parts) => parts
+                .into_iter()
+                .map(Chunk::Part)
+                .for_each(|chunk| gathered.push(chunk)),
+            Self::Chunks(chunks) => chunks.into_iter().for_each(|chunk| gathered.push(chunk)),
+            Self::Stream(mut stream) => loop {
+                match stream.try_next().await {
+                    Ok(Some(chunk)) => gathered.push(chunk),
+                    Ok(None) => break,
+                    Err(error) => return (gathered, Some(error)),
+                }
+            },
         }
-    }
-
-    /// All chunks up to the end, or up to the error that ended the stream.
-    pub(crate) async fn collect(self) -> (Vec<Chunk>, Option<ToolError>) {
-        let (mut chunks, mut all) = (self.chunks(), Vec::new());
-        while let Some(chunk) = chunks.next().await {
-            match chunk {
-                Ok(chunk) => all.push(chunk),
-                Err(error) => return (all, Some(error)),
-            }
-        }
-        (all, None)
+        (gathered, None)
     }
 }
 
@@ -165,6 +165,7 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Parts(parts) => f.debug_tuple("Parts").field(parts).finish(),
+            Self::Chunks(chunks) => f.debug_tuple("Chunks").field(chunks).finish(),
             Self::Stream(_) => f.write_str("Stream(..)"),
         }
     }
@@ -212,10 +213,10 @@ impl ToolOutput {
         let bytes = bytes.into();
         match String::from_utf8(bytes.into()) {
             Ok(text) => Self::from(text),
-            Err(error) => {
-                let bytes = Bytes::from(error.into_bytes());
-                Self::stream(stream::iter([Ok(Chunk::Bytes(bytes))]))
-            }
+            Err(error) => Self {
+                body: Body::Chunks(vec![Chunk::Bytes(error.into_bytes().into())]),
+                is_error: false,
+            },
         }
     }
 
@@ -243,7 +244,7 @@ impl ToolOutput {
             }
         }
         Self {
-            body: Body::Stream(stream::iter(chunks).map(Ok).boxed()),
+            body: Body::Chunks(chunks),
             is_error: self.is_error,
         }
     }
@@ -263,41 +264,70 @@ impl ToolOutput {
     /// UTF-16 becomes text, and other bytes that are not UTF-8 become replacement characters;
     /// [`ToolReduction::truncate`](crate::ToolReduction::truncate) stores the original bytes first.
     pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
-        let (chunks, interrupted) = self.body.collect().await;
-        (parts_of(chunks).0, interrupted)
+        let (gathered, interrupted) = self.body.gather().await;
+        let parts = gathered.into_parts().into_iter().map(|(part, _)| part);
+        (parts.collect(), interrupted)
     }
 }
 
-/// Joins chunks to parts: neighbouring bytes become one text. The flag is true if bytes were
-/// not UTF-8.
-pub(crate) fn parts_of(chunks: impl IntoIterator<Item = Chunk>) -> (Vec<Part>, bool) {
-    let (mut parts, mut bytes, mut is_lossy) = (Vec::new(), Vec::new(), false);
-    let mut end_text = |bytes: &mut Vec<u8>, parts: &mut Vec<Part>| {
-        if !bytes.is_empty() {
-            let bytes = std::mem::take(bytes);
-            let text = if is_utf16(&bytes) {
-                Err(bytes)
-            } else {
-                String::from_utf8(bytes).map_err(FromUtf8Error::into_bytes)
-            };
-            let text = text.unwrap_or_else(|bytes| {
-                is_lossy = true;
-                text_of(&bytes).into_owned()
-            });
-            parts.push(Part::Text(text));
-        }
-    };
-    for chunk in chunks {
+/// Chunks put together: neighbouring bytes become one text.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    /// Beside a text are its bytes if they are not UTF-8.
+    parts: Vec<(Part, Option<Bytes>)>,
+    /// The bytes of the last text, which may continue.
+    open: Vec<u8>,
+}
+
+impl Gathered {
+    pub(crate) fn push(&mut self, chunk: Chunk) {
         match chunk {
-            Chunk::Bytes(more) => bytes.extend_from_slice(&more),
+            // The first ones are not copied.
+            Chunk::Bytes(bytes) if self.open.is_empty() => self.open = bytes.into(),
+            Chunk::Bytes(bytes) => self.open.extend_from_slice(&bytes),
             Chunk::Part(part) => {
-                end_text(&mut bytes, &mut parts);
-                parts.push(part);
+                self.close();
+                self.parts.push((part, None));
             }
         }
     }
-    end_text(&mut bytes, &mut parts);
-    (parts, is_lossy)
+
+    fn close(&mut self) {
+        if self.is_open() {
+            self.parts.push(text_part(std::mem::take(&mut self.open)));
+        }
+    }
+
+    /// Returns true if the last chunk was bytes.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The parts. Beside a text are its bytes if they are not UTF-8.
+    pub(crate) fn into_parts(mut self) -> Vec<(Part, Option<Bytes>)> {
+        self.close();
+        self.parts
+    }
+
+    /// The same content in few chunks.
+    pub(crate) fn into_chunks(self) -> impl Iterator<Item = Chunk> {
+        let chunk =
+            |(part, bytes): (Part, Option<Bytes>)| bytes.map_or(Chunk::Part(part), Chunk::Bytes);
+        let open = Chunk::Bytes(self.open.into());
+        self.parts.into_iter().map(chunk).chain([open])
+    }
+}
+
+/// The text of `bytes` as a part, and the bytes if they are not UTF-8.
+pub(crate) fn text_part(bytes: Vec<u8>) -> (Part, Option<Bytes>) {
+    let text = match is_utf16(&bytes) {
+        true => Err(bytes),
+        false => String::from_utf8(bytes).map_err(FromUtf8Error::into_bytes),
+    };
+    match text {
+        Ok(text) => (text.into(), None),
+        Err(bytes) => (text_of(&bytes).into_owned().into(), Some(bytes.into())),
+    }
 }
 
 impl From<String> for ToolOutput {

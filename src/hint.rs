@@ -23,6 +23,7 @@ mod sentence;
 pub mod template;
 
 pub(crate) use draft::Draft;
+pub(crate) use envelope::OPENING;
 pub use parsed::{Flags, Hint, Kind, Language};
 pub use prose::WrongTemplate;
 pub(crate) use prose::{MAX_NAME, Prose};

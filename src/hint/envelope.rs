@@ -6,7 +6,7 @@ use crate::preview::text::lines::{Position, number};
 use crate::hint::{Flags, Hint, Kind};
 
 /// Start of every header. The number is the version of the envelope.
-const OPENING: &str = "[offcut/1 ";
+pub(crate) const OPENING: &str = "[offcut/1 ";
 
 impl Hint {
     /// A hint without sentence and preview.

@@ -105,34 +105,16 @@ impl Templates {
         }
         for line in lines {
             self.lines += 1;
-            self.count(template(line), 1, [unit]);
+            let is_full = self.counts.len() >= MAX_TEMPLATES;
+            let (count, few) = match self.counts.entry(template(line)) {
+                Entry::Vacant(_) if is_full => continue,
+                known => known.or_default(),
+            };
+            *count += 1;
+            if few.len() < ODD {
+                few.push(unit.into());
+            }
         }
-    }
-
-    /// Appends those of another text, which comes after `lines` lines.
-    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
-        self.lines += other.lines;
-        let mut more: Vec<_> = other.counts.iter().collect();
-        // The first ones are counted, in every process the same.
-        more.sort_by_key(|(template, (_, few))| {
-            (few.first().map(|unit| unit.unit().place), **template)
-        });
-        for (template, (count, few)) in more {
-            let few = few.iter().map(|unit| unit.unit().moved(lines));
-            self.count(*template, *count, few);
-        }
-    }
-
-    /// Counts lines of a template, in the first units that have them.
-    fn count<'t>(&mut self, template: u64, lines: u64, units: impl IntoIterator<Item = Unit<'t>>) {
-        let is_full = self.counts.len() >= MAX_TEMPLATES;
-        let (all, few) = match self.counts.entry(template) {
-            Entry::Vacant(_) if is_full => return,
-            known => known.or_default(),
-        };
-        *all += lines;
-        let missing = ODD - few.len();
-        few.extend(units.into_iter().take(missing).map(OwnedUnit::from));
     }
 
     /// Returns true if almost all lines are of common templates.

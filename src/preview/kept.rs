@@ -47,15 +47,12 @@ impl KeptLines {
     }
 
     pub(crate) fn add(&mut self, unit: Unit<'_>) {
-        if !is_ruler(unit.text) {
+        let is_ruler = is_ruler(unit.text);
+        if !is_ruler {
             self.templates.add(unit);
         }
-        self.keep(unit);
-    }
-
-    fn keep(&mut self, unit: Unit<'_>) {
         if self.wanted != Preview::HeadTail {
-            if is_ruler(unit.text) {
+            if is_ruler {
                 return;
             }
             let mut is_named = false;
@@ -68,22 +65,6 @@ impl KeptLines {
         self.units.push(unit.into());
         if self.bytes > self.most {
             self.prune();
-        }
-    }
-
-    /// Appends those of another text, which comes after `lines` lines.
-    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
-        self.templates.append(&other.templates, lines);
-        for unit in other.all() {
-            self.keep(unit.moved(lines));
-        }
-    }
-
-    /// Gives back what a preview of the text's ends does not need. Many may be held until their result ends.
-    pub(crate) fn shrink(&mut self) {
-        if self.wanted == Preview::HeadTail {
-            self.prune();
-            self.units.shrink_to_fit();
         }
     }
 

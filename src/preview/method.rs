@@ -495,23 +495,5 @@ mod tests {
                 }
             }
         }
-
-        #[test]
-        fn texts_put_together_are_shown_as_one(texts in proptest::collection::vec(texts(), 1..4), budget in 0usize..600) {
-            for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
-                let mut joined = Sketch::new(preview, budget);
-                let texts: Vec<String> = texts.iter().map(|text| drawn(text)).collect();
-                for text in &texts {
-                    let mut sketch = Sketch::new(preview, budget);
-                    sketch.push(text);
-                    sketch.end();
-                    joined.append(&sketch);
-                    joined.push("\n");
-                }
-                let whole = texts.join("\n") + "\n";
-                prop_assert_eq!(joined.lines(), crate::preview::text::lines::count_lines(whole.as_bytes()));
-                prop_assert_eq!(joined.show(budget), preview.show(&whole, budget));
-            }
-        }
     }
 }

@@ -59,27 +59,17 @@ impl Sketch {
 
     /// Appends `text`.
     pub(crate) fn push(&mut self, text: &str) {
-        self.hold(Some(text));
+        self.hold(text);
         self.plain
             .push(text, &mut |piece| self.gathered.push(piece));
         self.length = self.length.join(Length::of(text));
     }
 
-    /// Appends the text of `other`, a sketch made by the same method that has ended. A line feed must come next.
-    pub(crate) fn append(&mut self, other: &Self) {
-        self.hold(other.whole.as_deref());
-        let (all, more) = (&mut self.gathered, &other.gathered);
-        all.hold(more.all.as_deref());
-        all.lines.append(&more.lines, self.length.end.feeds());
-        self.length = self.length.join(other.length);
-        all.cutter.skip_to(self.length.end);
-    }
-
-    /// Holds more of the whole text; `None` is more than may be held.
-    fn hold(&mut self, more: Option<&str>) {
-        let whole = self.whole.take().zip(more);
-        let whole = whole.filter(|(whole, more)| whole.len() + more.len() <= shapes::MAX_TEXT);
-        self.whole = whole.and_then(|(whole, more)| {
+    /// Holds more of the whole text, unless it is too much.
+    fn hold(&mut self, more: &str) {
+        let whole = self.whole.take();
+        let whole = whole.filter(|whole| whole.len() + more.len() <= shapes::MAX_TEXT);
+        self.whole = whole.and_then(|whole| {
             let is_known = whole.len() > shapes::BEGINNING;
             let whole = whole + more;
             (is_known || shapes::may_have_shape(&whole)).then_some(whole)
@@ -91,7 +81,6 @@ impl Sketch {
         let all = &mut self.gathered;
         self.plain.end(&mut |piece| all.push(piece));
         all.cutter.end(&mut |unit| all.lines.add(unit));
-        all.lines.shrink();
     }
 
     /// Length of the text so far in bytes.

@@ -77,13 +77,6 @@ impl<'t> Unit<'t> {
         };
         (!text.is_empty()).then_some(Self { text, place })
     }
-
-    /// The unit, `lines` lines later.
-    pub(crate) fn moved(self, lines: u64) -> Self {
-        let line = lines + self.place.line;
-        let place = Place { line, ..self.place };
-        Self { place, ..self }
-    }
 }
 
 /// The position of a unit.
@@ -166,11 +159,6 @@ impl Cutter {
         if !self.open.is_empty() {
             self.go_on("", true, see);
         }
-    }
-
-    /// Continues after units that were seen elsewhere.
-    pub(crate) fn skip_to(&mut self, end: Position) {
-        (self.line, self.byte) = (end.line, end.byte);
     }
 
     /// The most bytes that stay in one piece here.

@@ -1,30 +1,28 @@
 //! Results that a user's handler decides about, as a whole.
 
-use futures_util::stream;
+use bytes::Bytes;
 
-use super::held::text_bytes;
-use super::job::Job;
-use super::run::truncate_by_limit;
-use super::truncated::Truncated;
+use super::job::{Job, text_bytes};
+use super::whole;
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::content::{Body, Part, ToolOutput, parts_of};
+use crate::content::Part;
 use crate::error::OffloadError;
 use crate::guard::{HandlerError, guard_future};
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
 
-/// Truncates a result as the job's `handler` decides.
+/// Truncates a result as the job's `handler` decides; beside a text are its bytes if they are not UTF-8.
 pub(super) async fn truncate(
     job: Job<'_>,
     handler: &dyn TruncHandler,
-    output: ToolOutput,
-) -> Result<Truncated, OffloadError> {
-    let ToolOutput { body, is_error } = output;
-    let is_stream = matches!(body, Body::Stream(_));
-    let (chunks, interrupted) = body.collect().await;
-    let (parts, is_lossy) = parts_of(chunks.iter().cloned());
+    arrived: Vec<(Part, Option<Bytes>)>,
+    is_error: bool,
+    is_broken: bool,
+) -> Result<(Vec<Part>, Decision), OffloadError> {
+    let is_lossy = arrived.iter().any(|(_, bytes)| bytes.is_some());
+    let parts: Vec<Part> = arrived.iter().map(|(part, _)| part.clone()).collect();
     // A page must be shown as it is: a handler that cuts it makes the model read forever.
     let decided = if is_own_page(job, &parts) {
         Ok(Action::Default)
@@ -54,18 +52,14 @@ pub(super) async fn truncate(
                 before: size(&parts),
                 after: size(&shown),
             };
-            return Ok(Truncated::new(shown, is_error, interrupted, Some(decision)));
+            return Ok((shown, decision));
         }
         Ok(None) => None,
         Err(error) => Some(ErrorSource::Handler.said(&error)),
     };
-    let body = if is_stream {
-        let chunks = chunks.into_iter().map(Ok).chain(interrupted.map(Err));
-        ToolOutput::stream(stream::iter(chunks)).body
-    } else {
-        Body::Parts(parts)
-    };
-    truncate_by_limit(job, ToolOutput { body, is_error }, failure).await
+    let (parts, mut decision) = whole::truncate(job, arrived, is_broken).await?;
+    decision.fail_first(failure);
+    Ok((parts, decision))
 }
 
 /// Stores the handler's content, and returns what to show of it.

@@ -1,57 +1,84 @@
 //! A call whose result is truncated, and the rules that apply to it.
 
+use std::borrow::Cow;
+
 use crate::backend::Backend;
-use crate::backend::content::{Id, Target};
+use crate::backend::content::{Id, MAX_WHOLE, Stored, Target};
 use crate::backend::layout::Phase;
 use crate::config::{Policy, PreviewLength};
-use crate::content::ToolCall;
-use crate::preview::Sketch;
-use crate::report::{Decision, Outcome, Subject};
+use crate::content::{Part, ToolCall};
+use crate::handler::TruncHandler;
+use crate::read_back::{named_in, page_of_other};
+use crate::report::{Change, Decision, Outcome, Reason, Subject};
 use crate::session::Session;
 
-/// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
-/// memory or in a context.
-pub(super) const MAX_TAKEN_BACK: u64 = 16 << 20;
-
 /// A call whose result is truncated.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
     pub(super) session: &'a Session,
     pub(super) call: &'a ToolCall,
     pub(super) policy: &'a Policy,
     pub(super) backend: &'a dyn Backend,
     pub(super) preview_length: PreviewLength,
+    /// True if the tool's results are never truncated.
+    pub(super) is_exempt: bool,
+    pub(super) handler: Option<&'a dyn TruncHandler>,
 }
 
 impl<'a> Job<'a> {
-    /// Returns `None` if the tool's results are never truncated, or a program gets this one.
+    /// Returns `None` if there is no store, or a program gets the result.
     pub(super) fn new(session: &'a Session, call: &'a ToolCall) -> Option<Self> {
         let policy = session.policy(&call.name);
-        Self::of(session, call, policy).filter(|_| policy.truncates())
-    }
-
-    /// Does the same by a policy that truncates.
-    pub(super) fn of(session: &'a Session, call: &'a ToolCall, policy: &'a Policy) -> Option<Self> {
-        if call.is_for_program {
-            return None;
-        }
+        let backend = policy.backend().filter(|_| !call.is_for_program)?;
+        let handler = policy.hooks.trunc_handler.as_ref();
         Some(Self {
             session,
             call,
             policy,
-            backend: &**policy.backend()?,
+            backend: &**backend,
             preview_length: policy.preview_length.capped(session.longest_preview),
+            is_exempt: policy.skip_truncation,
+            handler: handler
+                .filter(|_| !policy.skip_truncation)
+                .map(|handler| &**handler),
         })
     }
 
-    /// Returns true if a result with `bytes` bytes of text is over its limit.
-    pub(super) fn is_over_limit(&self, bytes: u64) -> bool {
-        bytes > self.policy.max_length_for_trunc as u64
+    /// The largest number of bytes of text that a result may have and stay whole.
+    pub(super) fn limit(&self) -> u64 {
+        match self.is_exempt {
+            true => u64::MAX,
+            false => self.policy.max_length_for_trunc as u64,
+        }
     }
 
-    /// An empty sketch of a text.
-    pub(super) fn sketch(&self) -> Sketch {
-        Sketch::new(self.policy.preview, self.preview_length.at_most())
+    /// The text of a part, if it counts towards the limit. JSON is measured by itself: over the limit it is treated as
+    /// text, and within it it passes through.
+    pub(super) fn text_of<'p>(&self, part: &'p Part) -> Option<Cow<'p, str>> {
+        match part {
+            Part::Text(text) => Some(text.into()),
+            Part::Json(value) => {
+                let text = value.to_string();
+                (text.len() as u64 > self.limit()).then(|| text.into())
+            }
+            Part::Media { .. } | Part::Link { .. } | Part::Opaque(_) => None,
+        }
+    }
+
+    /// The id under which the result is stored, and a decision about it, without sizes.
+    pub(super) fn begin(&self) -> (Id, Decision) {
+        let call = self.call;
+        let (id, failure) = (self.session).id_of(Phase::Truncate, &call.id, || call.clone());
+        let mut decision = self.decision(Outcome::Kept(Reason::WithinLimit));
+        decision.fail_first(failure);
+        (id, decision)
+    }
+
+    /// A decision about the result, without sizes.
+    pub(super) fn decision(&self, outcome: Outcome) -> Decision {
+        let mut decision = Decision::new(Subject::Result, &self.call.name, &self.call.id, 0);
+        decision.outcome = outcome;
+        decision
     }
 
     /// The names of the result's `number`-th stored text, counted from 1.
@@ -60,10 +87,37 @@ impl<'a> Job<'a> {
         Target::new(&self.session.roots, Phase::Truncate, &name, digest)
     }
 
-    /// A decision about the result, without sizes.
-    pub(super) fn decision(&self, outcome: Outcome) -> Decision {
-        let mut decision = Decision::new(Subject::Result, &self.call.name, &self.call.id, 0);
-        decision.outcome = outcome;
-        decision
+    /// The stored content that the call names, if a text of `bytes` bytes over the limit may be compared with it.
+    pub(super) async fn named(&self, bytes: u64) -> Option<Stored> {
+        match bytes <= MAX_WHOLE {
+            true => named_in(self.session, self.call).await,
+            false => None,
+        }
+    }
+
+    /// A page of the `stored` content, if another reader returned this result, of `length` bytes of text, from there.
+    pub(super) async fn page(
+        &self,
+        stored: Stored,
+        result: &[u8],
+        length: u64,
+        decision: &mut Decision,
+    ) -> Option<Vec<Part>> {
+        let gain = usize::try_from(Change::most_after(length)).unwrap_or(usize::MAX);
+        let limit = self.policy.max_length_for_trunc.min(gain);
+        let page = page_of_other(self.session, &self.call.name, &stored, result, limit).await?;
+        decision.outcome = Outcome::Paged;
+        decision.locations = vec![stored.location];
+        decision.bytes.after = page.iter().map(text_bytes).sum();
+        Some(page)
+    }
+}
+
+/// Number of content bytes that a limit on text applies to.
+pub(super) fn text_bytes(part: &Part) -> u64 {
+    match part {
+        Part::Text(text) => text.len() as u64,
+        Part::Json(value) => value.to_string().len() as u64,
+        Part::Media { .. } | Part::Link { .. } | Part::Opaque(_) => 0,
     }
 }

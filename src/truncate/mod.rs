@@ -1,28 +1,89 @@
 //! Truncation: when a tool returns, a result over the limit is stored whole and replaced by a
 //! preview and a hint.
 //!
-//! Whole results and streams take the same path: [`held`] takes the chunks and says what leaves
-//! memory, [`run`] does it, and at the end [`plan`] decides what is shown.
+//! [`whole`] does that with what is in memory, and [`stream`] with a text that is too long to be held.
 
 mod file_read;
 mod handled;
-mod held;
 mod job;
 mod plan;
-mod run;
 mod spill;
-mod truncated;
+mod stream;
+mod whole;
 
-use futures_util::{StreamExt, stream};
-use job::{Job, MAX_TAKEN_BACK};
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use job::Job;
 
-use crate::config::{Hooks, Policy, PreviewLength};
-use crate::content::{Body, Part, ToolCall, ToolOutput, parts_of};
+use crate::content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput, texts_of};
 use crate::error::OffloadError;
-use crate::preview::Preview;
+use crate::report::{Phase, Report};
 use crate::session::Session;
 
-pub use truncated::Truncated;
+/// The result as the model should see it, and a report.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Truncated {
+    /// Parts to show.
+    pub parts: Vec<Part>,
+    /// True if the tool reported a failure.
+    pub is_error: bool,
+    /// Error that ended the tool's stream early.
+    pub interrupted: Option<ToolError>,
+    /// The report on this result.
+    pub report: Report,
+}
+
+impl Truncated {
+    /// The texts shown, concatenated.
+    #[must_use]
+    pub fn text(&self) -> String {
+        texts_of(&self.parts)
+    }
+
+    /// The parts to show, as [`Vec::from`] gives them, but without those that a message does not
+    /// [take](crate::format::LoopFormat::takes) beside the others.
+    #[must_use]
+    pub fn for_message(self, takes: impl Fn(&Part) -> bool) -> Vec<Part> {
+        let mut parts = Vec::from(self);
+        let is_dropped = |part: &Part| matches!(part, Part::Text(_)) && !takes(part);
+        match parts.iter().all(is_dropped) {
+            true => parts.truncate(1),
+            false => parts.retain(|part| !is_dropped(part)),
+        }
+        parts
+    }
+}
+
+/// The parts to show. An error that ended the stream early becomes the last part, as text.
+impl From<Truncated> for Vec<Part> {
+    fn from(truncated: Truncated) -> Self {
+        let error = truncated
+            .interrupted
+            .map(|error| Part::Text(error.to_string()));
+        truncated.parts.into_iter().chain(error).collect()
+    }
+}
+
+/// The parts to show. An error that ended the tool's stream early ends this one too.
+impl From<Truncated> for ToolOutput {
+    fn from(truncated: Truncated) -> Self {
+        let Truncated {
+            parts,
+            is_error,
+            interrupted,
+            report: _,
+        } = truncated;
+        let body = match interrupted {
+            None => Body::Parts(parts),
+            Some(error) => {
+                let parts = iter(parts).map(|part| Ok(Chunk::Part(part)));
+                Body::Stream(parts.chain(iter([Err(error)])).boxed())
+            }
+        };
+        Self { body, is_error }
+    }
+}
 
 /// Reads the result to its end and returns what to show of it.
 pub(crate) async fn truncate(
@@ -30,51 +91,43 @@ pub(crate) async fn truncate(
     call: &ToolCall,
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
-    let Some(job) = Job::new(session, call) else {
-        return show_whole(session, call, output).await;
-    };
-    match &job.policy.hooks.trunc_handler {
-        Some(handler) => handled::truncate(job, &**handler, output).await,
-        None => run::truncate_by_limit(job, output, None).await,
-    }
-}
-
-/// Shows a result that is never truncated. Only bytes that no text can say are stored first.
-async fn show_whole(
-    session: &Session,
-    call: &ToolCall,
-    output: ToolOutput,
-) -> Result<Truncated, OffloadError> {
     let ToolOutput { body, is_error } = output;
-    let (chunks, interrupted) = match body {
-        Body::Parts(parts) => return Ok(Truncated::new(parts, is_error, None, None)),
-        stream @ Body::Stream(_) => stream.collect().await,
+    let job = Job::new(session, call);
+    let (parts, decision, interrupted) = match (job, body) {
+        (Some(job), Body::Stream(stream)) if !job.is_exempt && job.handler.is_none() => {
+            let (parts, decision, interrupted) = stream::truncate(job, stream).await?;
+            (parts, Some(decision), interrupted)
+        }
+        (job, body) => {
+            let (gathered, interrupted) = body.gather().await;
+            let is_broken = interrupted.is_some() && gathered.is_open();
+            let arrived = gathered.into_parts();
+            // Even an exempt tool's bytes are stored if no text can say them.
+            let is_lossy = |(part, bytes): &(Part, Option<_>)| matches!(part, Part::Text(text) if bytes.is_some() && text.contains(char::REPLACEMENT_CHARACTER));
+            let job = job.filter(|job| !job.is_exempt || arrived.iter().any(is_lossy));
+            let (parts, decision) = match job {
+                None => (arrived.into_iter().map(|(part, _)| part).collect(), None),
+                Some(job) => {
+                    let (parts, decision) = match job.handler {
+                        Some(handler) => {
+                            handled::truncate(job, handler, arrived, is_error, is_broken).await?
+                        }
+                        None => whole::truncate(job, arrived, is_broken).await?,
+                    };
+                    (parts, Some(decision))
+                }
+            };
+            (parts, decision, interrupted)
+        }
     };
-    let (parts, _) = parts_of(chunks.iter().cloned());
-    let says_all = |part: &Part| !matches!(part, Part::Text(text) if text.contains(char::REPLACEMENT_CHARACTER));
-    let says_all = parts.iter().all(says_all);
-    let policy = session.policy(&call.name).clone();
-    let whole = Policy {
-        skip_truncation: false,
-        max_length_for_trunc: usize::MAX,
-        preview_length: PreviewLength::Bytes(MAX_TAKEN_BACK as usize),
-        preview_above: None,
-        preview: Preview::HeadTail,
-        hooks: Hooks {
-            trunc_handler: None,
-            preview: None,
-            ..policy.hooks
-        },
-        ..policy
-    };
-    let Some(job) = Job::of(session, call, &whole).filter(|_| !says_all) else {
-        return Ok(Truncated::new(parts, is_error, interrupted, None));
-    };
-    drop(parts);
-    let chunks = chunks.into_iter().map(Ok).chain(interrupted.map(Err));
-    let output = ToolOutput {
-        body: Body::Stream(stream::iter(chunks).boxed()),
+    Ok(Truncated {
+        parts,
         is_error,
-    };
-    run::truncate_by_limit(job, output, None).await
+        interrupted,
+        report: Report {
+            phase: Phase::Truncate,
+            decisions: decision.into_iter().collect(),
+            ..Report::default()
+        },
+    })
 }

@@ -35,6 +35,18 @@ fn small(store: &Memory) -> offcut::Builder {
         .preview_length(PREVIEW)
 }
 
+/// Number of bytes of a stream that are held, at most.
+fn most_held(limit: usize) -> usize {
+    2 * limit + 4
+}
+
+fn link() -> Chunk {
+    Chunk::Part(Part::Link {
+        mime: None,
+        url: "https://example.org".into(),
+    })
+}
+
 type Item = Result<Chunk, ToolError>;
 
 fn chunks(content: impl AsRef<[u8]>, size: usize) -> Vec<Chunk> {
@@ -161,41 +173,54 @@ async fn t11_a_source_that_fails_at_every_chunk() {
 
 #[tokio::test]
 async fn t11_only_the_text_that_broke_off_says_so() {
-    let link = || {
-        Ok(Chunk::Part(Part::Link {
-            mime: None,
-            url: "https://example.org".into(),
-        }))
-    };
+    let link = || Ok(link());
     let broke = || Err(ToolError::new("the pipe broke"));
     let bytes = |text: String| Ok(Chunk::Bytes(text.into()));
     let whole = |text: String| Ok(Chunk::Part(Part::Text(text)));
-    let cases: Vec<(&str, Vec<Item>, Vec<bool>)> = vec![
+    // Held or not, which makes several texts one.
+    let (held, long) = (3_940, 1_000);
+    let cases: Vec<(&str, usize, Vec<Item>, Vec<bool>)> = vec![
         (
             "the last",
+            held,
             vec![bytes(lines(400)), link(), bytes(lines(500)), broke()],
             vec![false, true],
         ),
         (
             "none: a link follows",
-            vec![bytes(lines(400)), link(), broke()],
+            held,
+            vec![bytes(lines(500)), link(), broke()],
             vec![false],
         ),
         (
             "none: it came whole",
+            held,
             vec![whole(lines(400)), whole(lines(500)), broke()],
             vec![false, false],
         ),
         (
             "after one that came whole",
+            held,
             vec![whole(lines(400)), bytes(lines(500)), broke()],
             vec![false, true],
         ),
+        (
+            "in one with another",
+            long,
+            vec![bytes(lines(400)), link(), bytes(lines(500)), broke()],
+            vec![true],
+        ),
+        (
+            "none of both in one",
+            long,
+            vec![bytes(lines(400)), whole(lines(500)), link(), broke()],
+            vec![false],
+        ),
     ];
-    for (what, items, expected) in cases {
+    for (what, limit, items, expected) in cases {
         let reduction = builder(&memory())
-            .max_length_for_trunc(3_000)
-            .preview_length(300)
+            .max_length_for_trunc(limit)
+            .preview_length(limit / 8)
             .build()
             .unwrap();
         let items: Vec<Item> = items
@@ -266,6 +291,37 @@ async fn t14_bytes_of_an_exempt_tool_are_stored_and_shown_whole() {
     let shown = go(&reduction, &call("b", "f"), text_alone).await;
     assert_eq!(text(&shown.parts), lines(4_000));
     assert_eq!(stored(&store).await.len(), 1);
+}
+
+#[tokio::test]
+async fn t10_the_texts_of_a_long_stream_are_one() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let long = json!({"rows": (0..400).collect::<Vec<_>>()});
+    let short = Part::Json(json!({"small": 1}));
+    let link = link();
+    let mut came = vec![link.clone()];
+    came.extend(chunks(lines(300), 7));
+    came.extend([Chunk::Part(short.clone()), Chunk::Part(lines(2).into())]);
+    came.extend([Chunk::Part(Part::Json(long.clone())), link.clone()]);
+    came.extend(chunks("the end", 3));
+    let shown = go(&reduction, &call("a", "f"), output(came)).await;
+
+    let content = [lines(300), lines(2), long.to_string(), "the end".into()].join("\n");
+    let all = stored(&store).await;
+    assert_eq!(all, [("memory://t/trunc/a".into(), content.clone().into())]);
+    let [Part::Link { .. }, Part::Text(hint), json, Part::Link { .. }] = &shown.parts[..] else {
+        panic!("{:?}", shown.parts)
+    };
+    assert_eq!(*json, short);
+    let decision = &shown.report.as_ref().unwrap().decisions[0];
+    let feeds = 3;
+    let before = content.len() - feeds + r#"{"small":1}"#.len();
+    assert_eq!(decision.bytes.before, before as u64);
+    let hint = Hint::parse(hint).unwrap();
+    assert_eq!(hint.bytes, content.len() as u64);
+    assert_eq!(hint.preview, Preview::HeadTail.show(&content, PREVIEW));
+    assert!(!hint.flags.joined);
 }
 
 /// Yields to other tasks before each chunk.

@@ -11,7 +11,7 @@ use offcut::backend::{Backend, Fs, Memory};
 use offcut::{Chunk, ToolOutput, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 
-use super::{Feed, LIMIT, PREVIEW, chunks, go};
+use super::{Feed, LIMIT, PREVIEW, chunks, go, most_held};
 use crate::common::{call, lines, memory, stored};
 
 /// A tool output that makes its reader wait, and a handle that tells whether it was dropped.
@@ -150,7 +150,7 @@ fn t13_dropped_at_every_await_no_file_is_left() {
 fn t13_dropped_while_the_store_hangs() {
     let content = lines(400);
     for fault in [Fault::Hang, Fault::ApplyThenHang] {
-        for chunk in 1..=26 {
+        for chunk in 1..=16 {
             let home = tempfile::tempdir().unwrap();
             let store = Faulty::new(Fs::open(home.path().join("root")).unwrap());
             store.fault_on_chunk(chunk, fault);
@@ -197,9 +197,9 @@ async fn drop_once(future: impl Future, is_so: impl Fn() -> bool) {
 async fn a_slow_store_slows_the_source() {
     let all = chunks(lines(400), 97);
     for fault in [Fault::Hang, Fault::ApplyThenHang] {
-        // The store's first chunk holds everything held so far plus the chunk that went over the
-        // limit: eleven of these chunks.
-        for (chunk, taken) in [(1, 11), (2, 12), (17, 27)] {
+        // The store's first chunk holds everything held so far plus the chunk that went over that.
+        let first = most_held(LIMIT) / 97 + 1;
+        for (chunk, taken) in [(1, first), (2, first + 1), (12, first + 11)] {
             let store = Faulty::new(Memory::new());
             store.fault_on_chunk(chunk, fault);
             let feed = Feed::of(all.clone());

@@ -281,7 +281,7 @@ impl Planner<'_> {
     ) -> Result<SlotEdit, Option<HandlerError>> {
         let slots = self.slots;
         let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
-        if item.id.digest != item.grounds.print.digest() {
+        if item.id.digest != item.grounds.print {
             return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
         }
         let call = slots.call_of(slot);

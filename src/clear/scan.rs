@@ -169,7 +169,7 @@ impl<'c> Visitor<'c> {
 
     /// Counts the new texts on a blocking thread if that takes long. The meter keeps the counts.
     async fn count_elsewhere(&self) {
-        let bytes: u64 = self.new.iter().map(|(print, _)| print.bytes()).sum();
+        let bytes: u64 = self.new.iter().map(|(_, text)| text.bytes()).sum();
         let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= LARGE) else {
             return;
         };

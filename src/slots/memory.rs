@@ -68,7 +68,7 @@ impl Known {
 
     /// The decision to repeat about an item, if that is an original.
     pub(crate) fn decided_about(&self, item: &Item<'_>) -> Option<&Decided> {
-        let is_original = item.id.digest == item.grounds.print.digest();
+        let is_original = item.id.digest == item.grounds.print;
         let decided = self.decisions.about(item.id, item.is_answered);
         decided.filter(|_| is_original && !item.is_fixed)
     }
@@ -110,7 +110,7 @@ impl Memory {
         for (place, decided) in decided {
             if let Some(replaced) = items.get(&place) {
                 let print = replaced.grounds.print;
-                known.originals.insert(print.digest(), decided.slot.digest);
+                known.originals.insert(print, decided.slot.digest);
                 known.decisions.add(vec![decided]);
             }
         }

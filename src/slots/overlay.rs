@@ -58,15 +58,6 @@ impl<'c> Overlay<'c> {
         fits
     }
 
-    fn replace(&mut self, message: usize, subject: Subject, index: usize, put: Substitute) {
-        let place = Place {
-            message,
-            subject,
-            index,
-        };
-        self.put(place, put);
-    }
-
     pub(crate) fn is_put(&self, place: Place) -> bool {
         self.puts.0.contains_key(&place)
     }
@@ -104,21 +95,12 @@ impl Conversation for Overlay<'_> {
         });
     }
 
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        self.replace(message, Subject::Result, slot, Substitute::Parts(parts));
-    }
+    // Nothing edits what is shown: `put` is the way.
+    fn replace_result(&mut self, _: usize, _: usize, _: Vec<Part>) {}
 
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        let put = Substitute::Arguments(arguments);
-        self.replace(message, Subject::Arguments, call, put);
-    }
+    fn replace_arguments(&mut self, _: usize, _: usize, _: String) {}
 
     fn has_text(&self, message: usize, text: usize) -> bool {
         self.under.has_text(message, text)
-    }
-
-    fn replace_text(&mut self, message: usize, text: usize, new: String) {
-        let put = Substitute::Parts(vec![new.into()]);
-        self.replace(message, Subject::UserText, text, put);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
-use crate::fingerprint::{FieldPrint, Fingerprint, SlotId, SlotIds};
+use crate::fingerprint::{FieldPrint, Fingerprint, SlotId, SlotIds, fingerprint};
 use crate::format::{Conversation, Data, PartRef, Place, ResultHead};
 use crate::report::{Change, Decision};
 use crate::rounds::{CallSite, Outline, Slot, UserText};
@@ -156,14 +156,15 @@ impl Reading<'_> {
 
     fn call<'c>(&mut self, site: &CallSite<'c>, is_answered: bool) -> Item<'c> {
         let call = site.call;
-        let arguments = Fingerprint::of(call.arguments.text().as_bytes());
+        let arguments = call.arguments.text();
+        let bytes = arguments.len() as u64;
         let mut print = FieldPrint::new(b'c', call.id.as_bytes());
         print.add(b'n', call.name.as_bytes());
-        print.add_print(b'a', arguments);
+        print.add_print(b'a', bytes, fingerprint(arguments.as_bytes()));
         Item {
             is_answered,
             is_fixed: call.is_fixed || call.is_signed,
-            ..self.item(site.place, [call.name, call.id], print, arguments.bytes())
+            ..self.item(site.place, [call.name, call.id], print, bytes)
         }
     }
 
@@ -175,11 +176,12 @@ impl Reading<'_> {
     ) -> Item<'c> {
         let Place { message, index, .. } = text.place;
         let mut print = FieldPrint::new(b'u', b"");
-        print.add_print(b't', Fingerprint::of(text.text.as_bytes()));
+        let bytes = text.text.len() as u64;
+        print.add_print(b't', bytes, fingerprint(text.text.as_bytes()));
         Item {
             is_answered: outline.is_answered(text.turn),
             is_fixed: text.is_fixed || !conversation.has_text(message, index),
-            ..self.item(text.place, [""; 2], print, text.text.len() as u64)
+            ..self.item(text.place, [""; 2], print, bytes)
         }
     }
 
@@ -192,8 +194,7 @@ impl Reading<'_> {
         bytes: u64,
     ) -> Item<'c> {
         let print = print.finish();
-        let digest = print.digest();
-        let original = self.originals.get(&digest).copied();
+        let original = self.originals.get(&print).copied();
         Item {
             place,
             tool,
@@ -203,7 +204,7 @@ impl Reading<'_> {
                 call: None,
                 is_error: false,
             },
-            id: self.ids.next(original.unwrap_or(digest)),
+            id: self.ids.next(original.unwrap_or(print)),
             bytes,
             tokens: None,
             is_answered: false,
@@ -215,8 +216,9 @@ impl Reading<'_> {
 /// Begins the fingerprint of a result, which covers everything that matters: two results with equal ones hold the
 /// same bytes under the same id.
 fn print_of_head(head: ResultHead<'_>) -> FieldPrint {
-    let print = FieldPrint::new(b'r', head.id.as_bytes());
-    print.with(b'n', head.name.unwrap_or_default().as_bytes())
+    let mut print = FieldPrint::new(b'r', head.id.as_bytes());
+    print.add(b'n', head.name.unwrap_or_default().as_bytes());
+    print
 }
 
 /// Adds the next part to the fingerprint of a result. Returns the number of bytes of its content.
@@ -238,9 +240,8 @@ fn add_part(print: &mut FieldPrint, part: PartRef<'_>) -> u64 {
             b'l'
         }
     };
-    let text = Text::of_part(part).map(|text| text.fingerprint());
-    text.map_or(0, |text| {
-        print.add_print(kind, text);
+    Text::of_part(part).map_or(0, |text| {
+        print.add_print(kind, text.bytes(), text.fingerprint());
         text.bytes()
     })
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{CountTokens, image, payload};
-use crate::fingerprint::{FieldPrint, Fingerprint};
+use crate::fingerprint::{FieldPrint, Fingerprint, fingerprint};
 use crate::format::{Conversation, PartRef, Piece};
 use crate::guard::guard;
 
@@ -69,14 +69,14 @@ impl<'m> Text<'m> {
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
-        let mut print = Fingerprint::of(self.text.as_bytes());
-        if self.is_opaque {
-            // It costs something else than a text that reads the same.
-            let mut fields = FieldPrint::new(b'o', b"");
-            fields.add_print(b'o', print);
-            print = fields.finish();
+        let print = fingerprint(self.text.as_bytes());
+        if !self.is_opaque {
+            return print;
         }
-        print
+        // It costs something else than a text that reads the same.
+        let mut fields = FieldPrint::new(b'o', b"");
+        fields.add_print(b'o', self.bytes(), print);
+        fields.finish()
     }
 
     pub(crate) fn into_owned(self) -> Text<'static> {
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn there_are_never_too_many_counts() {
         let meter = Meter::new(Arc::new(Estimate));
-        let print = |i: usize| Fingerprint::of(&i.to_le_bytes());
+        let print = |i: usize| fingerprint(&i.to_le_bytes());
         for i in 0..=2 * MOST_COUNTS {
             assert_eq!(meter.count(print(i), &"12345678".into()), 2);
             assert_eq!(meter.known(print(i)), Some(2));

@@ -7,7 +7,8 @@ mod reading;
 mod repeat;
 
 pub(crate) use crate::format::Place;
+pub(crate) use crate::rounds::{Grounds, Item, ItemContent};
 pub(crate) use memory::{Anchor, Known, Memory};
 pub(crate) use overlay::{Overlay, Puts};
-pub(crate) use reading::{Grounds, Item, Slots, bytes_of, tokens_of};
+pub(crate) use reading::{Slots, bytes_of, tokens_of};
 pub(crate) use repeat::{Repeated, repeat};

@@ -110,10 +110,8 @@ fn repeated<'c>(
         return (Repeated::default(), overlay);
     }
     let slots = Slots::of(conversation, &known.originals);
-    if !slots
-        .items()
-        .any(|item| known.decided_about(item).is_some())
-    {
+    let mut items = slots.items.iter();
+    if !items.any(|item| known.decided_about(item).is_some()) {
         return (Repeated::default(), overlay);
     }
     let slots = slots.counted(&session.meter);

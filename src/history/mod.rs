@@ -184,7 +184,7 @@ impl History<'_> {
     /// Applies `on_offload_error` to records that can't be read or written. Returns the problem if
     /// the call goes on without them.
     fn failed(&self, slots: &Slots<'_>, error: BackendError) -> Result<String, OffloadError> {
-        let newest = slots.results.last();
+        let newest = slots.results().next_back();
         let (tool, call_id) = newest.map_or(("", ""), |item| (item.tool, item.call_id));
         let problem = format!(
             "decisions could not be read or written down, so nothing new was done: {error}"

@@ -7,11 +7,12 @@ use std::time::SystemTime;
 
 use futures_util::future::{join_all, join3};
 
-use super::reading::{Grounds, Item, Slots};
+use super::reading::Slots;
 use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, ReadRecord, Records};
 use crate::format::{Conversation, Place};
 use crate::report::Reason;
+use crate::rounds::{Grounds, Item};
 use crate::session::Session;
 
 /// Contents that are looked for at once, in turn: all of them would be a request each.
@@ -256,8 +257,8 @@ mod tests {
         let mut messages = results(contents);
         let conversation = Messages::new(Plain, &mut messages);
         let slots = Slots::of(&conversation, &known.originals);
-        let items = slots.results.iter();
-        items
+        slots
+            .results()
             .map(|item| known.decided_about(item).is_some())
             .collect()
     }

@@ -28,14 +28,11 @@ pub(crate) fn repeat(
     overlay: &mut Overlay<'_>,
 ) -> Repeated {
     let mut repeated = Repeated::default();
-    for (at, item) in slots.items().enumerate() {
+    for item in &slots.items {
         let Some(decided) = known.decided_about(item) else {
             continue;
         };
-        let original = |part: usize| {
-            let part = slots.outline.slots.get(at)?.parts.get(part)?;
-            Some((*part).into())
-        };
+        let original = |part: usize| Some((*item.parts().get(part)?).into());
         let Some(put) = decided.put.over(original) else {
             repeated.unusable += 1;
             continue;

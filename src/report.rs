@@ -97,7 +97,7 @@ pub struct Decision {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorSource {
-    /// A store: it failed, or was not asked after several failures in a row.
+    /// A store: it failed, or was not asked after it had been unavailable in the same pass.
     Store,
     /// A [`TruncHandler`](crate::handler::TruncHandler), a
     /// [`ClearHandler`](crate::handler::ClearHandler), or the

@@ -5,18 +5,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::edit::{Content, SlotEdit};
-use super::pass::Pass;
-use super::stub::{Line, Source, Stubs, expected};
+use super::lines::{Line, Source, Stubs};
 use crate::backend::content::Id;
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::config::Policy;
+use crate::config::{Policy, Settings};
 use crate::decisions::Substitute;
 use crate::format::PartRef;
 use crate::guard::{HandlerError, guard};
 use crate::handler::{Action, ClearHandler, ToolOutcome};
 use crate::json::{Leaving, leaving};
+use crate::middleware::Turn;
 use crate::report::{DecisionFailure, ErrorSource, Outcome, Reason, Subject};
+use crate::session::Session;
 use crate::slots::{Item, ItemContent, Known, Place, Slots};
 
 /// The treatment of short errors, which tell the model what not to try again.
@@ -26,9 +27,45 @@ enum ShortErrors {
     Go,
 }
 
+/// The bounds of a pass.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// True if all that is old must go, since the provider has refused the conversation as too long.
+    is_emergency: bool,
+    /// The number of tokens above which it clears.
+    pub(super) threshold: u64,
+    /// The number of newest rounds that stay.
+    recent_rounds: usize,
+    /// The fewest tokens that it must free, or else it changes nothing.
+    pub(super) at_least: u64,
+}
+
+impl Bounds {
+    pub(super) fn of(settings: &Settings, turn: &Turn<'_>) -> Self {
+        let rounds = settings.clear_retention_suffix_limit;
+        if turn.is_too_long {
+            return Self {
+                is_emergency: true,
+                threshold: 0,
+                recent_rounds: rounds.min(1),
+                at_least: 0,
+            };
+        }
+        // A pass costs nothing if the provider's cache holds nothing of the conversation.
+        let part = if turn.is_cold { 2 } else { 1 };
+        Self {
+            is_emergency: false,
+            threshold: settings.max_tokens_for_clear / part,
+            recent_rounds: rounds,
+            at_least: settings.clear_at_least_tokens,
+        }
+    }
+}
+
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {
-    pass: &'a Pass<'a>,
+    session: &'a Session,
+    bounds: Bounds,
     known: &'a Known,
     slots: &'a Slots<'a>,
     /// Edits so far, in the order of the conversation.
@@ -42,19 +79,21 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(
-        pass: &'a Pass<'a>,
+        session: &'a Session,
+        bounds: Bounds,
         known: &'a Known,
         slots: &'a Slots<'a>,
         taken: HashSet<Place>,
     ) -> Self {
         Self {
-            pass,
+            session,
+            bounds,
             known,
             slots,
             edits: Vec::new(),
             short_errors: Vec::new(),
             taken,
-            stubs: Stubs::new(pass.session),
+            stubs: Stubs::new(session),
         }
     }
 
@@ -64,7 +103,7 @@ impl<'a> Planner<'a> {
         for (at, item) in slots.results().enumerate() {
             self.stubs.begin(at, item.call_id);
             self.choose_result(at, item, ShortErrors::Stay);
-            if self.pass.session.settings.clear_tool_inputs {
+            if self.session.settings.clear_tool_inputs {
                 self.choose_arguments(item);
             }
         }
@@ -79,7 +118,7 @@ impl<'a> Planner<'a> {
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
         for (kept, at, item) in std::mem::take(&mut self.short_errors) {
-            if left <= i128::from(self.pass.threshold()) {
+            if left <= i128::from(self.bounds.threshold) {
                 return;
             }
             self.stubs.begin(at, item.call_id);
@@ -95,12 +134,12 @@ impl<'a> Planner<'a> {
         if self.taken.contains(&item.place) {
             return;
         }
-        let policy = self.pass.session.policy(item.tool);
+        let policy = self.session.policy(item.tool);
         let is_short_error = item.grounds.is_error
             && policy.keep_errors
             && item.bytes <= policy.preview_length.at_most() as u64;
         let stays = item
-            .reason_of_age(self.pass.recent_rounds())
+            .reason_of_age(self.bounds.recent_rounds)
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(item.is_fixed.then_some(Reason::Ambiguous))
             .or_else(|| self.final_reason(item.parts(), item, policy))
@@ -136,7 +175,7 @@ impl<'a> Planner<'a> {
     /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
     fn choose_texts(&mut self, counted: u64) {
         let slots = self.slots;
-        let policy = self.pass.session.policy("");
+        let policy = self.session.policy("");
         if policy.backend().is_none() || !policy.clears() {
             return;
         }
@@ -144,12 +183,12 @@ impl<'a> Planner<'a> {
             let ItemContent::Text(text) = item.content else {
                 continue;
             };
-            if self.taken.contains(&item.place) || !self.pass.takes_text(item, counted) {
+            if self.taken.contains(&item.place) || !self.takes_text(item, counted) {
                 continue;
             }
             let part = PartRef::Text(text);
             let stays = item
-                .reason_of_age(self.pass.recent_rounds())
+                .reason_of_age(self.bounds.recent_rounds)
                 .or(item.is_fixed.then_some(Reason::Ambiguous))
                 .or_else(|| self.final_reason(&[part], item, policy));
             if let Some(stays) = stays {
@@ -172,20 +211,35 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Returns true if a user's text goes, in a conversation of `counted` tokens. In an emergency, so does one
+    /// over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
+    fn takes_text(&self, item: &Item<'_>, counted: u64) -> bool {
+        let settings = &self.session.settings;
+        let (above, is_enough) = match settings.clear_user_texts_above {
+            Some(above) => (above, true),
+            None => {
+                let tokens = u128::from(item.tokens.unwrap_or_default());
+                let is_enough = self.bounds.is_emergency && tokens * 10 > u128::from(counted);
+                (settings.max_length_for_trunc, is_enough)
+            }
+        };
+        is_enough && item.bytes > above as u64
+    }
+
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
     /// go.
     fn choose_arguments(&mut self, result: &Item<'a>) {
         let Some((item, call)) = self.slots.call(result) else {
             return;
         };
-        let policy = self.pass.session.policy(result.tool);
-        if result.reason_of_age(self.pass.recent_rounds()).is_some()
+        let policy = self.session.policy(result.tool);
+        if result.reason_of_age(self.bounds.recent_rounds).is_some()
             || !policy.clears()
             || self.taken.contains(&item.place)
         {
             return;
         }
-        let above = self.pass.session.settings.clear_tool_inputs_above;
+        let above = self.session.settings.clear_tool_inputs_above;
         let known = self.known.settled.get(&item.grounds).copied();
         let stays = known
             .or((item.bytes <= above as u64).then_some(Reason::WithinLimit))
@@ -195,7 +249,7 @@ impl<'a> Planner<'a> {
             return self.edits.push(SlotEdit::kept(item, stays));
         }
         let text = call.arguments.text();
-        let is_hint = |text: &str| self.pass.session.is_short_hint(policy, text);
+        let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
             return self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
         };
@@ -222,7 +276,7 @@ impl<'a> Planner<'a> {
     ) -> Option<Reason> {
         let known = self.known.settled.get(&item.grounds).copied();
         known.or_else(|| {
-            let is_final = self.pass.session.is_final(policy, parts);
+            let is_final = self.session.is_final(policy, parts);
             is_final.then_some(Reason::AlreadyHint)
         })
     }
@@ -234,7 +288,7 @@ impl<'a> Planner<'a> {
         tool: &'a str,
         subject: Subject,
     ) -> (Source<'a>, Option<DecisionFailure>) {
-        let session = self.pass.session;
+        let session = self.session;
         let call = || self.slots.call_of(result);
         let (id, failure) = session.id_of(Phase::Clear, result.call_id, call);
         let policy = session.policy(result.tool);
@@ -253,8 +307,8 @@ impl<'a> Planner<'a> {
     /// Proposes to replace an item by lines, if that is expected to be a gain.
     fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, failure: Option<DecisionFailure>) {
         edit.decision.fail_first(failure);
-        let put = edit.substitute(&expected(&lines));
-        let is_gain = edit.try_resize(&self.pass.session.meter, &put);
+        let put = edit.substitute(&lines);
+        let is_gain = edit.try_resize(&self.session.meter, &put);
         edit.content = Content::Lines(lines);
         // Only the store can tell whether it really is a hint of ours.
         if !is_gain && !edit.has_to_be_compared() {
@@ -292,7 +346,7 @@ impl Planner<'_> {
             Some(text) => self.arguments(item, text).map_err(Some)?,
             None => None,
         };
-        let session = self.pass.session;
+        let session = self.session;
         let (mut failure, mut store) = (None, None);
         if let (Some(content), Some(backend)) =
             (&replacement.content, session.policy(item.tool).backend())
@@ -340,7 +394,7 @@ impl Planner<'_> {
         }
         let put = Substitute::Arguments(text.to_owned());
         let mut edit = SlotEdit::new(item, Outcome::Replaced);
-        edit.resize(&self.pass.session.meter, &put);
+        edit.resize(&self.session.meter, &put);
         edit.content = Content::Ready(put);
         Ok(Some(edit))
     }

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use futures_util::future::join;
 
 use crate::backend::BackendError;
-use crate::clear::commit_over;
+use crate::clear::Pass;
 use crate::decisions::{Decided, Records};
 use crate::error::OffloadError;
 use crate::middleware::Turn;
@@ -42,6 +42,12 @@ pub(crate) async fn reduce(
     memory: &Memory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
+    // No request carries the provider's count of the one before it.
+    let turn = Turn {
+        conversation: &mut *turn.conversation,
+        last_usage: None,
+        ..*turn
+    };
     let mut history = History {
         session,
         memory,
@@ -51,7 +57,7 @@ pub(crate) async fn reduce(
     let mut attempt = 1;
     let (puts, report) = loop {
         let is_last = attempt == ATTEMPTS;
-        if let Some(done) = history.attempt(turn, is_last).await? {
+        if let Some(done) = history.attempt(&turn, is_last).await? {
             break done;
         }
         attempt += 1;
@@ -156,14 +162,8 @@ impl History<'_> {
                 decided.push(new);
             }
         }
-        let over = Turn {
-            conversation: &mut *overlay,
-            // No request carries the provider's count of the one before it.
-            last_usage: None,
-            ..*turn
-        };
-        let committed = commit_over(self.session, self.memory, &over, taken).await?;
-        let (mut cleared, new) = committed.apply(overlay);
+        let pass = Pass::plan(self.session, self.memory, overlay, turn, taken).await;
+        let (mut cleared, new) = pass.commit().await?.apply(overlay);
         let items = slots.by_place();
         for (place, new) in new {
             // It is about the original, and not about what was shown of that.

@@ -129,7 +129,7 @@ async fn treat(
             Ok(kept(decision, is_final.then_some(item.grounds)))
         }
         // One of several texts could not be stored. Written down, that half would be repeated for ever.
-        Outcome::Truncated if is_half(policy, &decision) => {
+        Outcome::Truncated if decision.error_source == Some(ErrorSource::Store) => {
             decision.keep(Reason::StoreFailed);
             Ok(kept(decision, None))
         }
@@ -149,12 +149,6 @@ async fn treat(
             })
         }
     }
-}
-
-/// Returns true if a result is still over the limit because the store failed.
-fn is_half(policy: &Policy, decision: &Decision) -> bool {
-    decision.error_source == Some(ErrorSource::Store)
-        && decision.bytes.after > policy.max_length_for_trunc as u64
 }
 
 /// Returns true if a result is over the limit, and within it but for hints that show only what is

@@ -181,7 +181,7 @@ impl<'c> Visitor<'c> {
         let meter = self.meter.clone();
         let count = move || {
             for (print, text) in &new {
-                meter.count(*print, text);
+                meter.count_as(*print, text);
             }
         };
         // If this fails, `count` does it here.
@@ -191,7 +191,7 @@ impl<'c> Visitor<'c> {
     /// The tokens of all that was visited.
     fn count(self) -> u64 {
         let new = self.new.into_iter();
-        let new = new.map(|(print, text)| self.meter.count(print, &text));
+        let new = new.map(|(print, text)| self.meter.count_as(print, &text));
         new.fold(self.tokens, u64::saturating_add)
     }
 

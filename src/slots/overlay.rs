@@ -155,7 +155,7 @@ fn repeat_one(
     overlay: &mut Overlay<'_>,
 ) -> Option<Decision> {
     let put = (decided.put).over(|part| Some((*item.parts().get(part)?).into()))?;
-    let (bytes, meter) = (bytes_of(&put), &session.meter);
+    let bytes = bytes_of(&put);
     // Only users' code may make anything longer.
     if bytes >= item.bytes && !session.policy(item.tool).hooks.has_handler() {
         return None;
@@ -163,6 +163,9 @@ fn repeat_one(
     let mut decision = item.decision();
     decision.outcome = Outcome::Repeated;
     decision.locations.clone_from(&decided.locations);
-    decision.resize(bytes, item.tokens.map_or(0, |_| tokens_of(&put, meter)));
+    decision.resize(
+        bytes,
+        item.tokens.map_or(0, |_| tokens_of(&put, &session.meter)),
+    );
     overlay.put(item.place, put).then_some(decision)
 }

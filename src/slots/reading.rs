@@ -18,7 +18,8 @@ impl<'c> Slots<'c> {
     /// Reads `conversation`, in which some items stand for `originals`: the digests of those, by their own. Counts
     /// no tokens.
     pub(crate) fn of(conversation: &'c dyn Conversation, originals: &HashMap<u128, u128>) -> Self {
-        let (mut items, mut ids) = (items(conversation), SlotIds::default());
+        let mut items = items(conversation);
+        let mut ids = SlotIds::default();
         for at in 0..items.len() {
             let (print, bytes) = identity(&items[at].content);
             let (call, is_error) = match items[at].content {
@@ -28,14 +29,12 @@ impl<'c> Slots<'c> {
             // A call comes before its result.
             let call = call.map(|call| items[call].grounds.print);
             let item = &mut items[at];
-            (item.bytes, item.grounds) = (
-                bytes,
-                Grounds {
-                    print,
-                    call,
-                    is_error,
-                },
-            );
+            item.bytes = bytes;
+            item.grounds = Grounds {
+                print,
+                call,
+                is_error,
+            };
             item.id = ids.next(originals.get(&print).copied().unwrap_or(print));
             if let ItemContent::Text(_) = item.content {
                 item.is_fixed |= !conversation.has_text(item.place.message, item.place.index);
@@ -49,8 +48,8 @@ impl<'c> Slots<'c> {
         for item in &mut self.items {
             item.tokens = Some(match &item.content {
                 ItemContent::Result { parts, .. } => meter.parts(parts.iter().copied()),
-                ItemContent::Call(call) => meter.count_str(&call.arguments.text()),
-                ItemContent::Text(text) => meter.count_str(text),
+                ItemContent::Call(call) => meter.count(call.arguments.text()),
+                ItemContent::Text(text) => meter.count(*text),
             });
         }
         self
@@ -163,7 +162,7 @@ pub(crate) fn bytes_of(put: &Substitute) -> u64 {
 pub(crate) fn tokens_of(put: &Substitute, meter: &Meter) -> u64 {
     match put {
         Substitute::Parts(parts) => meter.parts(parts.iter().map(PartRef::from)),
-        Substitute::Arguments(text) => meter.count_str(text),
+        Substitute::Arguments(text) => meter.count(text.as_str()),
     }
 }
 

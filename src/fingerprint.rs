@@ -8,113 +8,63 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A fingerprint of some bytes: half of their SHA-256, and their number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint {
-    digest: u128,
-    bytes: u64,
+/// A fingerprint of some bytes: half of their SHA-256.
+pub(crate) type Fingerprint = u128;
+
+/// The fingerprint of `bytes`.
+pub(crate) fn fingerprint(bytes: &[u8]) -> Fingerprint {
+    half_of(Sha256::new_with_prefix(bytes))
 }
 
-impl Fingerprint {
-    /// The fingerprint of `bytes`.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self::new(Sha256::new_with_prefix(bytes), bytes.len() as u64)
-    }
-
-    fn new(sha256: Sha256, bytes: u64) -> Self {
-        let digest: [u8; 32] = sha256.finalize().into();
-        let half = digest.iter().take(16);
-        let digest = half.fold(0, |number, byte| number << 8 | u128::from(*byte));
-        Self { digest, bytes }
-    }
-
-    /// Number of bytes that were digested.
-    pub(crate) fn bytes(self) -> u64 {
-        self.bytes
-    }
-
-    pub(crate) fn digest(self) -> u128 {
-        self.digest
-    }
+fn half_of(sha256: Sha256) -> Fingerprint {
+    let digest: [u8; 32] = sha256.finalize().into();
+    let half = digest.iter().take(16);
+    half.fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 /// An unfinished [`Fingerprint`] of several fields, each set apart from the next by its kind and length. No text
 /// has the same one.
 #[derive(Clone, Debug)]
-pub(crate) struct FieldPrint {
-    sha256: Sha256,
-    bytes: u64,
-}
+pub(crate) struct FieldPrint(Sha256);
 
 impl FieldPrint {
+    /// One that begins with bytes of a `kind`.
     pub(crate) fn new(kind: u8, bytes: &[u8]) -> Self {
-        let empty = Self {
-            // No text begins with this byte.
-            sha256: Sha256::new_with_prefix([0xff]),
-            bytes: 0,
-        };
-        empty.with(kind, bytes)
-    }
-
-    /// Adds bytes of a `kind`.
-    pub(crate) fn with(mut self, kind: u8, bytes: &[u8]) -> Self {
-        self.add(kind, bytes);
-        self
+        // No text begins with this byte.
+        let mut print = Self(Sha256::new_with_prefix([0xff]));
+        print.add(kind, bytes);
+        print
     }
 
     /// Adds bytes of a `kind`.
     pub(crate) fn add(&mut self, kind: u8, bytes: &[u8]) {
-        self.begin(kind, bytes.len() as u64);
-        self.sha256.update(bytes);
+        self.put(kind, bytes.len() as u64, bytes);
     }
 
-    /// Adds something of a `kind` by its own fingerprint.
-    pub(crate) fn add_print(&mut self, kind: u8, print: Fingerprint) {
-        self.begin(kind, print.bytes);
-        self.sha256.update(print.digest.to_be_bytes());
+    /// Adds `length` bytes of a `kind` by their own fingerprint.
+    pub(crate) fn add_print(&mut self, kind: u8, length: u64, print: Fingerprint) {
+        self.put(kind, length, &print.to_be_bytes());
     }
 
-    fn begin(&mut self, kind: u8, length: u64) {
-        self.sha256.update([kind]);
-        self.sha256.update(length.to_be_bytes());
-        self.bytes += length;
+    fn put(&mut self, kind: u8, length: u64, bytes: &[u8]) {
+        self.0.update([kind]);
+        self.0.update(length.to_be_bytes());
+        self.0.update(bytes);
     }
 
     /// The fingerprint.
     pub(crate) fn finish(self) -> Fingerprint {
-        Fingerprint::new(self.sha256, self.bytes)
+        half_of(self.0)
     }
 }
 
 /// The identity of a result or of a call's arguments: a digest of id, tool and content, and its
 /// number, from 0, among those that have the same digest. Nothing else in the history counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SlotId {
     pub(crate) digest: u128,
     pub(crate) nth: u32,
-}
-
-/// The digest as 32 hexadecimal digits, then the number.
-impl From<SlotId> for String {
-    fn from(SlotId { digest, nth }: SlotId) -> Self {
-        format!("{digest:032x}-{nth}")
-    }
-}
-
-impl TryFrom<String> for SlotId {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let read = text.split_once('-').and_then(|(digest, nth)| {
-            let digest = u128::from_str_radix(digest, 16).ok()?;
-            let nth = nth.parse().ok()?;
-            Some(Self { digest, nth })
-        });
-        // Each identity has one spelling.
-        let read = read.filter(|read| String::from(*read) == text);
-        read.ok_or("not the identity of a slot")
-    }
 }
 
 /// Numbers the slots of a history, in order.
@@ -146,38 +96,23 @@ mod tests {
             }
             print.finish()
         };
+        let of_begun = |mut print: FieldPrint, bytes: &[u8]| {
+            print.add(b't', bytes);
+            print.finish()
+        };
         let mut nested = FieldPrint::new(b'r', b"a");
-        nested.add_print(b't', Fingerprint::of(b"c"));
+        nested.add_print(b't', 1, fingerprint(b"c"));
         let prints = [
             of(&[(b't', b"c")]),
             of(&[(b'j', b"c")]),
             of(&[(b't', b"c"), (b't', b"")]),
             of(&[(b't', b""), (b't', b"c")]),
             of(&[]),
-            FieldPrint::new(b'c', b"a").with(b't', b"c").finish(),
-            FieldPrint::new(b'r', b"ac").with(b't', b"").finish(),
+            of_begun(FieldPrint::new(b'c', b"a"), b"c"),
+            of_begun(FieldPrint::new(b'r', b"ac"), b""),
             nested.finish(),
-            Fingerprint::of(b"ra"),
+            fingerprint(b"ra"),
         ];
         assert_eq!(HashSet::from(prints).len(), prints.len());
-    }
-
-    #[test]
-    fn a_slot_has_one_spelling() {
-        let mut ids = SlotIds::default();
-        let first = ids.next(7);
-        assert_eq!(String::from(first), format!("{}7-0", "0".repeat(31)));
-        for id in [first, ids.next(7), ids.next(u128::MAX)] {
-            assert_eq!(SlotId::try_from(String::from(id)), Ok(id));
-        }
-        for text in [
-            "",
-            "7-0",
-            "x-0",
-            &format!("{}7-00", "0".repeat(31)),
-            &format!("{}7", "0".repeat(31)),
-        ] {
-            assert!(SlotId::try_from(text.to_owned()).is_err(), "{text}");
-        }
     }
 }

@@ -1,14 +1,9 @@
 //! Reports: each decision, the reason for it, and what it saved.
 
-mod change;
-
 use serde::Serialize;
 
 use crate::backend::Location;
 pub use crate::backend::layout::Phase;
-
-pub use change::Change;
-pub(crate) use change::saved;
 
 /// Every decision of one truncation or one clear pass. Sums over the decisions are exact.
 ///
@@ -30,8 +25,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records_error: Option<String>,
     /// Says, once for a conversation, that clear passes can't bring it below the threshold: what they
-    /// can't clear, now or later, is over it. Says, too, that records are not usable and were ignored: another
-    /// program, or another version, has written them. In JSON only if there is one.
+    /// can't clear, now or later, is over it. In JSON only if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }
@@ -92,12 +86,63 @@ pub struct Decision {
     pub error_source: Option<ErrorSource>,
 }
 
+/// A size before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Size before.
+    pub before: u64,
+    /// Size after.
+    pub after: u64,
+}
+
+impl Change {
+    pub(crate) fn none(size: u64) -> Self {
+        Self {
+            before: size,
+            after: size,
+        }
+    }
+
+    /// The rule of gain (L3) when a result arrives: the most bytes that may stand for `before`. No tokens are counted:
+    /// so many fewer bytes are fewer tokens too.
+    pub(crate) fn most_after(before: u64) -> u64 {
+        before - before / 4
+    }
+
+    /// Returns true if this keeps to [`most_after`](Self::most_after).
+    pub(crate) fn gains_uncounted(self) -> bool {
+        self.after <= Self::most_after(self.before)
+    }
+
+    /// The rule of gain (L3) in a pass. These are bytes.
+    pub(crate) fn gains(self, tokens: Self) -> bool {
+        self.after < self.before && tokens.after <= tokens.before
+    }
+
+    /// Amount by which the size has shrunk; 0 if it has grown.
+    #[must_use]
+    pub fn saved(self) -> u64 {
+        self.before.saturating_sub(self.after)
+    }
+
+    /// Amount by which the size has shrunk, negative if it has grown. Sums of it are exact whatever a counter returns.
+    pub(crate) fn net(self) -> i128 {
+        i128::from(self.before) - i128::from(self.after)
+    }
+}
+
+/// Total amount saved. Subtracts what longer replacements add, such as those of handlers.
+fn saved(changes: impl Iterator<Item = Change>) -> u64 {
+    let sum: i128 = changes.map(Change::net).sum();
+    sum.max(0).try_into().unwrap_or(u64::MAX)
+}
+
 /// The origin of a decision's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorSource {
-    /// A store: it failed, or was not asked after several failures in a row.
+    /// A store: it failed, or was not asked after it had been unavailable in the same pass.
     Store,
     /// A [`TruncHandler`](crate::handler::TruncHandler), a
     /// [`ClearHandler`](crate::handler::ClearHandler), or the

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::fingerprint::{Fingerprint, SlotId};
 use crate::format::{
     Call, Conversation, Format, JsonRef, PartRef, Piece, Place, Places, ResultHead, Role,
 };
-use crate::report::Reason;
+use crate::report::{Change, Decision, Reason};
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,63 +54,103 @@ where
         reader.begin(at);
         format.visit(message, &mut |piece| reader.see(piece));
     }
-    let Outline { slots, calls, .. } = reader.finish();
-    slots
-        .into_iter()
-        .map(|slot| ResultPlace {
-            message: slot.place.message,
-            slot: slot.place.index,
-            call: slot
-                .call
-                .map(|at| (calls[at].place.message, calls[at].place.index)),
-        })
-        .collect()
+    let items = reader.finish();
+    let places = items.iter().filter_map(|item| match item.content {
+        ItemContent::Result { call, .. } => Some(ResultPlace {
+            message: item.place.message,
+            slot: item.place.index,
+            call: call.map(|at| (items[at].place.message, items[at].place.index)),
+        }),
+        _ => None,
+    });
+    places.collect()
 }
 
-/// Every result, call and user's text of a conversation, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Outline<'c> {
-    pub(crate) slots: Vec<Slot<'c>>,
-    pub(crate) calls: Vec<CallSite<'c>>,
-    pub(crate) texts: Vec<UserText<'c>>,
-    turns: Turns,
-}
-
-/// A result and its place.
+/// A result, a call's arguments, or a user's text.
 #[derive(Debug)]
-pub(crate) struct Slot<'c> {
+pub(crate) struct Item<'c> {
     pub(crate) place: Place,
-    pub(crate) head: ResultHead<'c>,
-    pub(crate) parts: Vec<PartRef<'c>>,
+    pub(crate) content: ItemContent<'c>,
     /// The name of the tool, from the message or else from a call with its id.
     pub(crate) tool: &'c str,
-    /// Index of its call in the outline's calls.
-    pub(crate) call: Option<usize>,
-    /// Number of rounds that had begun when its call was made, or, without a known call, when the
-    /// result arrived.
-    round: usize,
+    pub(crate) call_id: &'c str,
     /// Number of turns that had begun before it.
-    pub(crate) turn: usize,
-}
-
-/// A call and its place.
-#[derive(Debug)]
-pub(crate) struct CallSite<'c> {
-    pub(crate) place: Place,
-    pub(crate) call: Call<'c>,
     turn: usize,
+    /// Number of rounds that had begun when its call was made, or, without a known call, when it arrived.
     round: usize,
+    /// Number of rounds that began after it; of turns, for a user's text.
+    newer: usize,
+    /// True if the model has answered it.
+    pub(crate) is_answered: bool,
+    /// True if it must stay as it is.
+    pub(crate) is_fixed: bool,
+    pub(crate) grounds: Grounds,
+    /// The identity of its original, which is the same in every process.
+    pub(crate) id: SlotId,
+    pub(crate) bytes: u64,
+    /// `None` where tokens are not counted.
+    pub(crate) tokens: Option<u64>,
 }
 
-/// A text of a user and its place.
+/// The content of an item.
 #[derive(Debug)]
-pub(crate) struct UserText<'c> {
-    pub(crate) place: Place,
-    pub(crate) text: &'c str,
-    /// Number of turns that had begun before it.
-    pub(crate) turn: usize,
-    /// True if the provider ignores it.
-    pub(crate) is_fixed: bool,
+pub(crate) enum ItemContent<'c> {
+    Result {
+        head: ResultHead<'c>,
+        parts: Vec<PartRef<'c>>,
+        /// Index of its call among the items.
+        call: Option<usize>,
+    },
+    Call(Call<'c>),
+    Text(&'c str),
+}
+
+/// All that a decision about an item may look at. Two calls may have the same id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Grounds {
+    /// The fingerprint of its id and content.
+    pub(crate) print: Fingerprint,
+    /// The fingerprint of the call that a result answers, if the conversation has it.
+    pub(crate) call: Option<Fingerprint>,
+    pub(crate) is_error: bool,
+}
+
+impl<'c> Item<'c> {
+    /// The parts of a result.
+    pub(crate) fn parts(&self) -> &[PartRef<'c>] {
+        match &self.content {
+            ItemContent::Result { parts, .. } => parts,
+            ItemContent::Call(_) | ItemContent::Text(_) => &[],
+        }
+    }
+
+    /// Reason why a result or a text stays if the newest `keep` rounds, or turns, are recent; `None` for an old one.
+    pub(crate) fn reason_of_age(&self, keep: usize) -> Option<Reason> {
+        if !self.is_answered {
+            return Some(Reason::Unanswered);
+        }
+        (self.newer < keep).then_some(Reason::Recent)
+    }
+
+    /// A decision about the item that changes nothing yet.
+    pub(crate) fn decision(&self) -> Decision {
+        let subject = self.place.subject;
+        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
+        decision.message = Some(self.place.message);
+        decision.tokens = self.tokens.map(Change::none);
+        decision
+    }
+}
+
+/// Reads the items of a conversation, in order, without their identities and sizes. An assistant turn is a maximal run
+/// of assistant items; a result or a user item ends it. A round is a turn with calls, and the results of those calls.
+pub(crate) fn items(conversation: &dyn Conversation) -> Vec<Item<'_>> {
+    let mut reader = Reader::default();
+    for message in 0..conversation.len() {
+        reader.begin(message);
+        conversation.visit(message, &mut |piece| reader.see(piece));
+    }
+    reader.finish()
 }
 
 /// The message in which the last assistant turn begins.
@@ -146,59 +187,6 @@ impl Turns {
     }
 }
 
-impl<'c> Outline<'c> {
-    /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result
-    /// or a user item ends it. A round is a turn with calls, and the results of those calls.
-    pub(crate) fn of(conversation: &'c dyn Conversation) -> Self {
-        let mut reader = Reader::default();
-        for message in 0..conversation.len() {
-            reader.begin(message);
-            conversation.visit(message, &mut |piece| reader.see(piece));
-        }
-        reader.finish()
-    }
-
-    /// Fixes all of it, since a provider ignores it.
-    fn fix(&mut self) {
-        for slot in &mut self.slots {
-            slot.head.is_fixed = true;
-        }
-        for site in &mut self.calls {
-            site.call.is_fixed = true;
-        }
-        for text in &mut self.texts {
-            text.is_fixed = true;
-        }
-    }
-
-    /// Number of rounds begun.
-    fn rounds(&self) -> usize {
-        self.calls.last().map_or(0, |call| call.round)
-    }
-
-    /// Returns true if the model has answered what came after so many turns had begun.
-    pub(crate) fn is_answered(&self, turn: usize) -> bool {
-        turn < self.turns.begun
-    }
-
-    /// Reason why a result stays if the newest `keep` rounds are recent; `None` for an old one.
-    pub(crate) fn keeps(&self, slot: &Slot<'_>, keep: usize) -> Option<Reason> {
-        self.reason_to_stay(slot.turn, self.rounds() - slot.round, keep)
-    }
-
-    /// Reason why a user's text stays if the newest `keep` turns are recent; `None` for an old one.
-    pub(crate) fn keeps_text(&self, text: &UserText<'_>, keep: usize) -> Option<Reason> {
-        self.reason_to_stay(text.turn, self.turns.begun - text.turn, keep)
-    }
-
-    fn reason_to_stay(&self, turn: usize, newer: usize, keep: usize) -> Option<Reason> {
-        if !self.is_answered(turn) {
-            return Some(Reason::Unanswered);
-        }
-        (newer < keep).then_some(Reason::Recent)
-    }
-}
-
 /// Returns true if a part stands for all of the conversation before it, which the provider then
 /// ignores.
 pub(crate) fn is_compaction(part: PartRef<'_>) -> bool {
@@ -221,15 +209,20 @@ pub(crate) fn unknown_with(part: PartRef<'_>, word: &str) -> Option<Value> {
     may_have.then(|| json.to_value())?
 }
 
-/// Reads one piece after the other into an [`Outline`].
+/// Reads one piece after the other.
 #[derive(Default)]
 struct Reader<'c> {
-    outline: Outline<'c>,
+    items: Vec<Item<'c>>,
     /// Calls without a result yet, by id, oldest first.
     open: HashMap<&'c str, Vec<usize>>,
     /// The last call that has a result, by id.
     closed: HashMap<&'c str, usize>,
     places: Places,
+    turns: Turns,
+    /// Number of rounds begun.
+    rounds: usize,
+    /// The turn that began the last of them.
+    called: usize,
 }
 
 impl<'c> Reader<'c> {
@@ -238,99 +231,137 @@ impl<'c> Reader<'c> {
     }
 
     fn see(&mut self, piece: Piece<'c>) {
-        self.outline.turns.see(self.places.message, piece);
+        self.turns.see(self.places.message, piece);
         match (self.places.see(piece), piece) {
             (Some(place), Piece::Call(call)) => self.call(place, call),
             (Some(place), Piece::Result(head)) => self.result(place, head),
             (Some(place), Piece::Content(PartRef::Text(text))) => {
-                self.outline.texts.push(UserText {
-                    place,
-                    text,
-                    turn: self.outline.turns.begun,
-                    is_fixed: false,
-                });
+                let item = self.item(place, ItemContent::Text(text));
+                self.items.push(item);
             }
-            (_, Piece::Content(part)) => {
-                if self.places.in_result
-                    && let Some(slot) = self.outline.slots.last_mut()
-                {
-                    slot.parts.push(part);
-                } else if is_compaction(part) {
-                    self.outline.fix();
+            (_, Piece::Content(part)) if self.places.in_result => {
+                let items = self.items.iter_mut().rev();
+                let mut results = items.filter_map(|item| match &mut item.content {
+                    ItemContent::Result { parts, .. } => Some(parts),
+                    ItemContent::Call(_) | ItemContent::Text(_) => None,
+                });
+                if let Some(parts) = results.next() {
+                    parts.push(part);
                 }
+            }
+            // The provider ignores all that stands before it.
+            (_, Piece::Content(part)) if is_compaction(part) => {
+                self.items.iter_mut().for_each(|item| item.is_fixed = true);
             }
             _ => {}
         }
     }
 
-    fn call(&mut self, place: Place, mut call: Call<'c>) {
-        call.is_fixed |= call.is_for_program;
-        let turn = self.outline.turns.begun;
-        let last = self.outline.calls.last();
-        let is_first = last.is_none_or(|last| last.turn != turn);
-        let round = self.outline.rounds() + usize::from(is_first);
-        let open = self.open.entry(call.id).or_default();
-        open.push(self.outline.calls.len());
-        self.outline.calls.push(CallSite {
+    fn item(&self, place: Place, content: ItemContent<'c>) -> Item<'c> {
+        Item {
             place,
-            call,
-            turn,
-            round,
+            content,
+            tool: "",
+            call_id: "",
+            turn: self.turns.begun,
+            round: self.rounds,
+            newer: 0,
+            is_answered: false,
+            is_fixed: false,
+            grounds: Grounds::default(),
+            id: SlotId::default(),
+            bytes: 0,
+            tokens: None,
+        }
+    }
+
+    fn call(&mut self, place: Place, call: Call<'c>) {
+        if self.called != self.turns.begun {
+            (self.called, self.rounds) = (self.turns.begun, self.rounds + 1);
+        }
+        let open = self.open.entry(call.id).or_default();
+        open.push(self.items.len());
+        self.items.push(Item {
+            tool: call.name,
+            call_id: call.id,
+            is_fixed: call.is_fixed || call.is_for_program,
+            ..self.item(place, ItemContent::Call(call))
         });
     }
 
-    fn result(&mut self, place: Place, mut head: ResultHead<'c>) {
+    fn result(&mut self, place: Place, head: ResultHead<'c>) {
         let call = self.pair(head);
         // Of several results of a call, the others are still that tool's.
         let same_id = call.or_else(|| self.closed.get(head.id).copied());
         if let Some(call) = call.filter(|_| !head.id.is_empty()) {
             self.closed.insert(head.id, call);
         }
-        let calls = &self.outline.calls;
-        let site = call.map(|call| &calls[call]);
-        head.is_fixed |= head.is_for_program || site.is_some_and(|site| site.call.is_for_program);
-        let by_call = || Some(calls[same_id?].call.name);
-        let slot = Slot {
-            place,
-            head,
-            parts: Vec::new(),
+        let of_call = call.map(|at| &self.items[at]);
+        let is_for_program = of_call.is_some_and(
+            |item| matches!(item.content, ItemContent::Call(call) if call.is_for_program),
+        );
+        let by_call = || Some(self.items[same_id?].tool);
+        let parts = Vec::new();
+        let item = Item {
             tool: head.name.or_else(by_call).unwrap_or_default(),
-            call,
-            round: site.map_or(self.outline.rounds(), |site| site.round),
-            turn: self.outline.turns.begun,
+            call_id: head.id,
+            round: of_call.map_or(self.rounds, |item| item.round),
+            is_fixed: head.is_fixed || head.is_for_program || is_for_program,
+            ..self.item(place, ItemContent::Result { head, parts, call })
         };
-        self.outline.slots.push(slot);
+        self.items.push(item);
     }
 
     /// The call that a result answers: found by id, or by name and order if there is none. If ids
     /// repeat, it is the first unanswered call of the latest turn that has one, so that a call that
     /// is never answered does not shift the others.
     fn pair(&mut self, head: ResultHead<'c>) -> Option<usize> {
-        let calls = &self.outline.calls;
+        let items = &self.items;
         let open = self.open.get_mut(head.id)?;
-        let has_name = |index: &usize| {
-            let name = Some(calls[*index].call.name);
-            head.id.is_empty() && head.name == name
-        };
+        let has_name = |at: &usize| head.id.is_empty() && head.name == Some(items[*at].tool);
         let named = open.iter().any(has_name);
-        let fits = |index: &usize| !named || has_name(index);
-        let newest = open.iter().rfind(|index| fits(index))?;
-        let turn = calls[*newest].turn;
-        let is_first = |index: &usize| fits(index) && calls[*index].turn == turn;
+        let fits = |at: &usize| !named || has_name(at);
+        let newest = open.iter().rfind(|at| fits(at))?;
+        let turn = items[*newest].turn;
+        let is_first = |at: &usize| fits(at) && items[*at].turn == turn;
         let at = open.iter().position(is_first)?;
         Some(open.remove(at))
     }
 
-    fn finish(mut self) -> Outline<'c> {
+    fn finish(self) -> Vec<Item<'c>> {
+        let mut items = self.items;
         // Google signs only the first of parallel calls, for all of them.
-        let calls = &mut self.outline.calls;
-        for turn in calls.chunk_by_mut(|one, next| one.turn == next.turn) {
-            let are_signed = turn.iter().any(|site| site.call.is_signed);
-            for site in turn {
-                site.call.is_signed = are_signed;
+        for turn in items.chunk_by_mut(|one, next| one.turn == next.turn) {
+            let is_signed =
+                |item: &Item<'_>| matches!(item.content, ItemContent::Call(call) if call.is_signed);
+            let are_signed = turn.iter().any(is_signed);
+            for item in turn {
+                if let ItemContent::Call(call) = &mut item.content {
+                    call.is_signed = are_signed;
+                    item.is_fixed |= are_signed;
+                }
             }
         }
-        self.outline
+        for at in 0..items.len() {
+            let item = &mut items[at];
+            let is_answered = item.turn < self.turns.begun;
+            match item.content {
+                ItemContent::Result { call, .. } => {
+                    item.is_answered = is_answered;
+                    item.newer = self.rounds - item.round;
+                    if let Some(call) = call {
+                        items[call].is_answered |= is_answered;
+                    }
+                }
+                ItemContent::Text(_) => {
+                    item.is_answered = is_answered;
+                    item.newer = self.turns.begun - item.turn;
+                }
+                // A result answers it.
+                ItemContent::Call(_) => {}
+            }
+        }
+        items
     }
 }
 

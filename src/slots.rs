@@ -4,10 +4,9 @@
 mod memory;
 mod overlay;
 mod reading;
-mod repeat;
 
 pub(crate) use crate::format::Place;
+pub(crate) use crate::rounds::{Grounds, Item, ItemContent};
 pub(crate) use memory::{Anchor, Known, Memory};
-pub(crate) use overlay::{Overlay, Puts};
-pub(crate) use reading::{Grounds, Item, Slots, bytes_of, tokens_of};
-pub(crate) use repeat::{Repeated, repeat};
+pub(crate) use overlay::{Overlay, Puts, Repeated, repeat};
+pub(crate) use reading::{Slots, bytes_of, tokens_of};

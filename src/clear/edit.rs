@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::json::Frame;
 
-use super::stub::{Line, LineText, join, parts_of};
+use super::lines::{Line, joined, parts_of, texts_of};
 use crate::backend::Backend;
 use crate::backend::content::Target;
 use crate::decisions::Substitute;
@@ -110,12 +110,13 @@ impl SlotEdit {
     }
 
     /// Converts lines to the slot's new content: cleared arguments must be JSON.
-    pub(super) fn substitute(&self, lines: &[LineText]) -> Substitute {
-        let texts = lines.iter().map(|line| &*line.text);
+    pub(super) fn substitute(&self, lines: &[Line]) -> Substitute {
         match (self.place.subject, &self.frame) {
             (Subject::Result | Subject::UserText, _) => Substitute::Parts(parts_of(lines)),
-            (Subject::Arguments, Some(frame)) => Substitute::Arguments(frame.filled(texts)),
-            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&join(texts))),
+            (Subject::Arguments, Some(frame)) => {
+                Substitute::Arguments(frame.filled(texts_of(lines)))
+            }
+            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&joined(lines))),
         }
     }
 

@@ -1,112 +1,238 @@
-//! State shared by the steps of one pass: the session, its memory, and the outages of its stores.
+//! A clear pass, in three steps: deciding reads a borrowed conversation, storing has none at hand, and applying does no
+//! I/O and can't fail (L2).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 
-use super::outages::{NoAnswer, Outages};
+use super::edit::{Content, SlotEdit};
+use super::lines::Line;
+use super::propose::{Bounds, Planner};
+use super::scan::count;
+use super::stores::{NotDone, Stores};
+use crate::backend::Backend;
 use crate::backend::content::Target;
-use crate::backend::{Backend, Location};
+use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
 use crate::error::OffloadError;
+use crate::format::Conversation;
+use crate::handler::Replacement;
 use crate::middleware::Turn;
-use crate::report::{Decision, ErrorSource, Outcome, Reason};
+use crate::report::{CountKind, ErrorSource, Outcome, Reason, Report, TokenCount};
 use crate::session::Session;
-use crate::slots::{Item, Memory};
+use crate::slots::{Anchor, Memory, Overlay, Place, Slots};
 
-/// One pass.
-pub(super) struct Pass<'a> {
-    pub(super) session: &'a Session,
-    pub(super) memory: &'a Memory,
-    pub(super) outages: Outages,
-    /// True if all that is old must go, since the provider has refused the conversation as too long.
-    is_emergency: bool,
-    /// True if the provider's cache holds nothing of the conversation.
-    is_cold: bool,
-}
+/// Number of edits that ask stores at once.
+const AT_ONCE: usize = 8;
 
-/// Reason for not making an edit.
-pub(super) enum NotDone {
-    /// The slot stays as it is.
-    Kept(Reason),
-    /// The store failed, and so must the pass.
-    Failed(OffloadError),
+/// A pass on its way.
+#[must_use = "a pass does nothing until it is committed and applied"]
+pub(crate) struct Pass<'a> {
+    session: &'a Session,
+    memory: &'a Memory,
+    /// The fewest tokens that it must free, or else it changes nothing.
+    at_least: u64,
+    edits: Vec<SlotEdit>,
+    tokens: Option<TokenCount>,
+    /// The provider's count that this pass's count builds on.
+    anchor: Option<Anchor>,
 }
 
 impl<'a> Pass<'a> {
-    pub(super) fn new(session: &'a Session, memory: &'a Memory, turn: &Turn<'_>) -> Self {
+    /// Plans a pass over a conversation as it is shown before this `turn`, in which places that are `taken` have been
+    /// decided about. Many new texts are counted on another thread.
+    pub(crate) async fn plan(
+        session: &'a Session,
+        memory: &'a Memory,
+        shown: &dyn Conversation,
+        turn: &Turn<'_>,
+        taken: HashSet<Place>,
+    ) -> Self {
+        let bounds = Bounds::of(&session.settings, turn);
+        let counted = match turn.repeats_only {
+            true => None,
+            false => count(session, memory, shown, turn, bounds.threshold).await,
+        };
+        let (tokens, anchor) = counted.unzip();
+        let mut edits = Vec::new();
+        if let Some(tokens) = tokens
+            && tokens.counted > bounds.threshold
+            && tokens.count_kind == CountKind::Counted
+        {
+            let known = memory.known();
+            let slots = Slots::of(shown, &known.originals).counted(&session.meter);
+            let planner = Planner::new(session, bounds, &known, &slots, taken);
+            edits = planner.choose(tokens.counted);
+        }
         Self {
             session,
             memory,
-            outages: Outages::default(),
-            is_emergency: turn.is_too_long,
-            is_cold: turn.is_cold,
+            at_least: bounds.at_least,
+            edits,
+            tokens,
+            anchor: anchor.flatten(),
         }
     }
 
-    /// The number of tokens above which it clears.
-    pub(super) fn threshold(&self) -> u64 {
+    /// Stores what is to leave the conversation. Content that was stored before an error stays stored; committing a new
+    /// plan is safe. Fails if the store failed and `on_offload_error` is `Fail`.
+    pub(crate) async fn commit(mut self) -> Result<Self, OffloadError> {
+        let stores = Stores::new(self.session);
+        let mut compared = Vec::new();
+        for edit in &mut self.edits {
+            compared.push(compare(&stores, edit));
+        }
+        let compared = stream::iter(compared).buffered(AT_ONCE);
+        compared.collect::<()>().await;
+        self.give_up_if_too_little();
+        let mut stored = Vec::new();
+        for edit in &mut self.edits {
+            stored.push(store(&stores, edit));
+        }
+        let stored = stream::iter(stored).buffered(AT_ONCE);
+        let stored: Vec<_> = stored.collect().await;
+        stored.into_iter().collect::<Result<(), _>>()?;
+        // Stored content stays stored, and is found again once a pass is worth it.
+        self.give_up_if_too_little();
+        Ok(self)
+    }
+
+    /// Keeps everything if the whole pass frees too little.
+    fn give_up_if_too_little(&mut self) {
+        let going = self.edits.iter().filter(|edit| edit.goes());
+        if going.map(SlotEdit::freed).sum::<i128>().max(0) < i128::from(self.at_least) {
+            for edit in self.edits.iter_mut().filter(|edit| edit.goes()) {
+                edit.keep(Reason::TooLittle);
+            }
+        }
+    }
+
+    /// Makes the edits over the conversation that was planned. Returns the report about them, which is not passed
+    /// to observers yet, and what was decided about which places.
+    pub(crate) fn apply(self, overlay: &mut Overlay<'_>) -> (Report, Vec<(Place, Decided)>) {
+        let mut known = self.memory.known();
+        let final_reasons = self.edits.iter().flat_map(SlotEdit::final_reason);
+        known.settled.extend(final_reasons);
+        let (mut decisions, mut new) = (Vec::new(), Vec::new());
+        for edit in self.edits.into_iter().flat_map(SlotEdit::into_parts) {
+            if let Content::Ready(put) = edit.content {
+                let decided = Decided {
+                    slot: edit.id,
+                    moment: Moment::Pass,
+                    put: WrittenReplacement::of(&put, &[]),
+                    locations: edit.decision.locations.clone(),
+                };
+                if overlay.put(edit.place, put) {
+                    new.push((edit.place, decided));
+                }
+            }
+            decisions.push(edit.decision);
+        }
+        let mut report = Report {
+            decisions,
+            tokens: self.tokens,
+            ..Report::default()
+        };
+        if let Some(anchor) = self.anchor {
+            known.record_saved(anchor, report.cleared_input_tokens());
+        }
         let threshold = self.session.settings.max_tokens_for_clear;
-        match (self.is_emergency, self.is_cold) {
-            (true, _) => 0,
-            (false, true) => threshold / 2,
-            (false, false) => threshold,
+        report.notice = known.tell_once(report.beyond_help(threshold));
+        (report, new)
+    }
+}
+
+/// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
+/// that replace them, and their sizes if no name is taken; or it stays as it is.
+async fn compare(stores: &Stores<'_>, edit: &mut SlotEdit) {
+    if !edit.has_to_be_compared() {
+        return;
+    }
+    let Content::Lines(lines) = std::mem::replace(&mut edit.content, Content::Kept) else {
+        return;
+    };
+    let mut compared = Vec::with_capacity(lines.len());
+    for line in lines {
+        match line.compared(stores, &mut edit.decision).await {
+            Ok(line) => compared.push(line),
+            Err(reason) => return edit.keep(reason),
         }
     }
-
-    /// The number of newest rounds that stay.
-    pub(super) fn recent_rounds(&self) -> usize {
-        let limit = self.session.settings.clear_retention_suffix_limit;
-        match self.is_emergency {
-            true => limit.min(1),
-            false => limit,
-        }
+    let is_stored = compared
+        .iter()
+        .any(|line| matches!(line, Line::Store { .. }));
+    if is_stored {
+        edit.decision.outcome = Outcome::Cleared;
     }
+    let put = edit.substitute(&compared);
+    if edit.try_resize(&stores.session.meter, &put) {
+        edit.content = Content::Lines(compared);
+    } else {
+        edit.keep(match is_stored {
+            true => Reason::NoGain,
+            false => Reason::AlreadyHint,
+        });
+    }
+}
 
-    /// Returns true if a user's text goes, in a conversation of `counted` tokens. In an emergency, so does one
-    /// over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
-    pub(super) fn takes_text(&self, item: &Item<'_>, counted: u64) -> bool {
-        let settings = &self.session.settings;
-        let (above, is_enough) = match settings.clear_user_texts_above {
-            Some(above) => (above, true),
-            None => {
-                let tokens = u128::from(item.tokens.unwrap_or_default());
-                let is_enough = self.is_emergency && tokens * 10 > u128::from(counted);
-                (settings.max_length_for_trunc, is_enough)
+/// Stores the content of an edit, which is then ready, or stays as it is.
+async fn store(stores: &Stores<'_>, edit: &mut SlotEdit) -> Result<(), OffloadError> {
+    let put = match std::mem::replace(&mut edit.content, Content::Kept) {
+        Content::Lines(lines) => store_lines(stores, edit, lines).await,
+        Content::Given(replacement, store) => store_given(stores, edit, &replacement, store).await,
+        content @ (Content::Kept | Content::Ready(_)) => {
+            edit.content = content;
+            return Ok(());
+        }
+    };
+    match put {
+        Ok(put) => {
+            edit.content = Content::Ready(put);
+            if let Some(arguments) = &mut edit.arguments {
+                arguments.decision.outcome = edit.decision.outcome;
             }
-        };
-        is_enough && item.bytes > above as u64
-    }
-
-    /// The fewest tokens that it must free, or else it changes nothing.
-    pub(super) fn at_least(&self) -> u64 {
-        match self.is_emergency {
-            true => 0,
-            false => self.session.settings.clear_at_least_tokens,
         }
+        Err(NotDone::Kept(reason)) => edit.keep(reason),
+        Err(NotDone::Failed(error)) => return Err(error),
     }
+    Ok(())
+}
 
-    /// Stores `content` and returns its location; `None` if the store failed and the settings allow
-    /// the loss. Content that the store was not asked to save is never given up.
-    pub(super) async fn store(
-        &self,
-        store: &Arc<dyn Backend>,
-        target: &Target,
-        content: Bytes,
-        decision: &mut Decision,
-    ) -> Result<Option<Location>, NotDone> {
-        let rule = self.session.settings.on_offload_error;
-        let keeps = match self.outages.ask(store, target.save(store, content)).await {
-            Ok(location) => return Ok(Some(location)),
-            Err(NoAnswer::Failed(error)) => rule.apply(decision, error).map_err(NotDone::Failed)?,
-            Err(not_asked) => {
-                decision.fail(ErrorSource::Store.said(&not_asked));
-                true
-            }
-        };
-        if keeps {
-            return Err(NotDone::Kept(Reason::StoreFailed));
-        }
-        decision.outcome = Outcome::Lost;
-        Ok(None)
+async fn store_lines(
+    stores: &Stores<'_>,
+    edit: &mut SlotEdit,
+    lines: Vec<Line>,
+) -> Result<Substitute, NotDone> {
+    let mut stored = Vec::with_capacity(lines.len());
+    for line in lines {
+        stored.push(line.stored(stores, &mut edit.decision).await?);
     }
+    let put = edit.substitute(&stored);
+    // The store has chosen the name, or has failed.
+    if !edit.try_resize(&stores.session.meter, &put) {
+        return Err(NotDone::Kept(Reason::NoGain));
+    }
+    Ok(put)
+}
+
+/// Stores the content of a handler's replacement, if there is any.
+async fn store_given(
+    stores: &Stores<'_>,
+    edit: &mut SlotEdit,
+    replacement: &Replacement,
+    store: Option<(Arc<dyn Backend>, Target)>,
+) -> Result<Substitute, NotDone> {
+    let mut location = None;
+    if let (Some((backend, target)), Some(content)) = (store, replacement.content.clone()) {
+        let decision = &mut edit.decision;
+        location = stores.save(&backend, &target, content, decision).await?;
+    }
+    let parts = replacement.show(location.as_ref()).map_err(|error| {
+        edit.decision.fail(ErrorSource::Handler.said(&error));
+        NotDone::Kept(Reason::Handler)
+    })?;
+    let put = Substitute::Parts(parts);
+    edit.resize(&stores.session.meter, &put);
+    edit.decision.locations.extend(location);
+    Ok(put)
 }

@@ -5,20 +5,20 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::edit::{Content, SlotEdit};
-use super::pass::Pass;
-use super::stub::{Line, Source, Stubs, expected};
+use super::lines::{Line, Source, Stubs};
 use crate::backend::content::Id;
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::config::Policy;
+use crate::config::{Policy, Settings};
 use crate::decisions::Substitute;
 use crate::format::PartRef;
 use crate::guard::{HandlerError, guard};
 use crate::handler::{Action, ClearHandler, ToolOutcome};
 use crate::json::{Leaving, leaving};
+use crate::middleware::Turn;
 use crate::report::{DecisionFailure, ErrorSource, Outcome, Reason, Subject};
-use crate::rounds::Slot;
-use crate::slots::{Item, Known, Place, Slots};
+use crate::session::Session;
+use crate::slots::{Item, ItemContent, Known, Place, Slots};
 
 /// The treatment of short errors, which tell the model what not to try again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,15 +27,51 @@ enum ShortErrors {
     Go,
 }
 
+/// The bounds of a pass.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// True if all that is old must go, since the provider has refused the conversation as too long.
+    is_emergency: bool,
+    /// The number of tokens above which it clears.
+    pub(super) threshold: u64,
+    /// The number of newest rounds that stay.
+    recent_rounds: usize,
+    /// The fewest tokens that it must free, or else it changes nothing.
+    pub(super) at_least: u64,
+}
+
+impl Bounds {
+    pub(super) fn of(settings: &Settings, turn: &Turn<'_>) -> Self {
+        let rounds = settings.clear_retention_suffix_limit;
+        if turn.is_too_long {
+            return Self {
+                is_emergency: true,
+                threshold: 0,
+                recent_rounds: rounds.min(1),
+                at_least: 0,
+            };
+        }
+        // A pass costs nothing if the provider's cache holds nothing of the conversation.
+        let part = if turn.is_cold { 2 } else { 1 };
+        Self {
+            is_emergency: false,
+            threshold: settings.max_tokens_for_clear / part,
+            recent_rounds: rounds,
+            at_least: settings.clear_at_least_tokens,
+        }
+    }
+}
+
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {
-    pass: &'a Pass<'a>,
+    session: &'a Session,
+    bounds: Bounds,
     known: &'a Known,
     slots: &'a Slots<'a>,
     /// Edits so far, in the order of the conversation.
     edits: Vec<SlotEdit>,
-    /// The edits that keep short errors, and the results that these are.
-    short_errors: Vec<(usize, usize)>,
+    /// The edits that keep short errors, and the results that these are, with their numbers.
+    short_errors: Vec<(usize, usize, &'a Item<'a>)>,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
     taken: HashSet<Place>,
     stubs: Stubs<'a>,
@@ -43,30 +79,32 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(
-        pass: &'a Pass<'a>,
+        session: &'a Session,
+        bounds: Bounds,
         known: &'a Known,
         slots: &'a Slots<'a>,
         taken: HashSet<Place>,
     ) -> Self {
         Self {
-            pass,
+            session,
+            bounds,
             known,
             slots,
             edits: Vec::new(),
             short_errors: Vec::new(),
             taken,
-            stubs: Stubs::new(pass.session),
+            stubs: Stubs::new(session),
         }
     }
 
     /// Decides about every result, oldest first, of a conversation of `counted` tokens.
     pub(super) fn choose(mut self, counted: u64) -> Vec<SlotEdit> {
         let slots = self.slots;
-        for (at, slot) in slots.outline.slots.iter().enumerate() {
-            self.stubs.begin(at, slot.head.id);
-            self.choose_result(at, ShortErrors::Stay);
-            if self.pass.session.settings.clear_tool_inputs {
-                self.choose_arguments(slot);
+        for (at, item) in slots.results().enumerate() {
+            self.stubs.begin(at, item.call_id);
+            self.choose_result(at, item, ShortErrors::Stay);
+            if self.session.settings.clear_tool_inputs {
+                self.choose_arguments(item);
             }
         }
         self.choose_texts(counted);
@@ -79,12 +117,12 @@ impl<'a> Planner<'a> {
     fn choose_errors(&mut self, counted: u64) {
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
-        for (kept, at) in std::mem::take(&mut self.short_errors) {
-            if left <= i128::from(self.pass.threshold()) {
+        for (kept, at, item) in std::mem::take(&mut self.short_errors) {
+            if left <= i128::from(self.bounds.threshold) {
                 return;
             }
-            self.stubs.begin(at, self.slots.outline.slots[at].head.id);
-            self.choose_result(at, ShortErrors::Go);
+            self.stubs.begin(at, item.call_id);
+            self.choose_result(at, item, ShortErrors::Go);
             if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
                 left -= edit.freed();
                 self.edits[kept] = edit;
@@ -92,37 +130,35 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn choose_result(&mut self, at: usize, errors: ShortErrors) {
-        let slots = self.slots;
-        let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
+    fn choose_result(&mut self, at: usize, item: &'a Item<'a>, errors: ShortErrors) {
         if self.taken.contains(&item.place) {
             return;
         }
-        let policy = self.pass.session.policy(item.tool);
-        let is_short_error = slot.head.is_error
+        let policy = self.session.policy(item.tool);
+        let is_short_error = item.grounds.is_error
             && policy.keep_errors
             && item.bytes <= policy.preview_length.at_most() as u64;
-        let stays = self
-            .reason_of_age(slot)
+        let stays = item
+            .reason_of_age(self.bounds.recent_rounds)
             .or((!policy.clears()).then_some(Reason::Excluded))
-            .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
-            .or_else(|| self.final_reason(&slot.parts, item, policy))
+            .or(item.is_fixed.then_some(Reason::Ambiguous))
+            .or_else(|| self.final_reason(item.parts(), item, policy))
             .or((is_short_error && errors == ShortErrors::Stay).then_some(Reason::ShortError));
         if let Some(stays) = stays {
             if stays == Reason::ShortError {
-                self.short_errors.push((self.edits.len(), at));
+                self.short_errors.push((self.edits.len(), at, item));
             }
             return self.edits.push(SlotEdit::kept(item, stays));
         }
         let mut failure = None;
         if let Some(handler) = policy.hooks.clear_handler.clone() {
-            match self.ask(&*handler, at) {
+            match self.ask(&*handler, item) {
                 Ok(edit) => return self.edits.push(edit),
                 Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
-        let (of, wrong_id) = self.source(slot, item.tool, Subject::Result);
-        let parts = slot.parts.iter().zip(1..);
+        let (of, wrong_id) = self.source(item, item.tool, Subject::Result);
+        let parts = item.parts().iter().zip(1..);
         let lines: Vec<Line> = parts
             .map(|(part, number)| self.stubs.part(&of, *part, number))
             .collect();
@@ -139,17 +175,20 @@ impl<'a> Planner<'a> {
     /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
     fn choose_texts(&mut self, counted: u64) {
         let slots = self.slots;
-        let policy = self.pass.session.policy("");
+        let policy = self.session.policy("");
         if policy.backend().is_none() || !policy.clears() {
             return;
         }
-        for (text, item) in slots.outline.texts.iter().zip(&slots.texts) {
-            if self.taken.contains(&item.place) || !self.pass.takes_text(item, counted) {
+        for item in &slots.items {
+            let ItemContent::Text(text) = item.content else {
+                continue;
+            };
+            if self.taken.contains(&item.place) || !self.takes_text(item, counted) {
                 continue;
             }
-            let part = PartRef::Text(text.text);
-            let age = slots.outline.keeps_text(text, self.pass.recent_rounds());
-            let stays = age
+            let part = PartRef::Text(text);
+            let stays = item
+                .reason_of_age(self.bounds.recent_rounds)
                 .or(item.is_fixed.then_some(Reason::Ambiguous))
                 .or_else(|| self.final_reason(&[part], item, policy));
             if let Some(stays) = stays {
@@ -172,36 +211,49 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Returns true if a user's text goes, in a conversation of `counted` tokens. In an emergency, so does one
+    /// over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
+    fn takes_text(&self, item: &Item<'_>, counted: u64) -> bool {
+        let settings = &self.session.settings;
+        let (above, is_enough) = match settings.clear_user_texts_above {
+            Some(above) => (above, true),
+            None => {
+                let tokens = u128::from(item.tokens.unwrap_or_default());
+                let is_enough = self.bounds.is_emergency && tokens * 10 > u128::from(counted);
+                (settings.max_length_for_trunc, is_enough)
+            }
+        };
+        is_enough && item.bytes > above as u64
+    }
+
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
     /// go.
-    fn choose_arguments(&mut self, slot: &Slot<'a>) {
-        let slots = self.slots;
-        let Some(at) = slot.call else {
+    fn choose_arguments(&mut self, result: &Item<'a>) {
+        let Some((item, call)) = self.slots.call(result) else {
             return;
         };
-        let (call, item) = (&slots.outline.calls[at].call, &slots.calls[at]);
-        let policy = self.pass.session.policy(slot.tool);
-        if self.reason_of_age(slot).is_some()
+        let policy = self.session.policy(result.tool);
+        if result.reason_of_age(self.bounds.recent_rounds).is_some()
             || !policy.clears()
             || self.taken.contains(&item.place)
         {
             return;
         }
-        let above = self.pass.session.settings.clear_tool_inputs_above;
+        let above = self.session.settings.clear_tool_inputs_above;
         let known = self.known.settled.get(&item.grounds).copied();
         let stays = known
             .or((item.bytes <= above as u64).then_some(Reason::WithinLimit))
             .or(call.is_signed.then_some(Reason::Signed))
-            .or(call.is_fixed.then_some(Reason::Ambiguous));
+            .or(item.is_fixed.then_some(Reason::Ambiguous));
         if let Some(stays) = stays {
             return self.edits.push(SlotEdit::kept(item, stays));
         }
         let text = call.arguments.text();
-        let is_hint = |text: &str| self.pass.session.is_short_hint(policy, text);
+        let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
             return self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
         };
-        let (of, wrong_id) = self.source(slot, item.tool, Subject::Arguments);
+        let (of, wrong_id) = self.source(result, item.tool, Subject::Arguments);
         let contents = contents.into_iter().zip(1..);
         let lines = contents
             .map(|(content, n)| self.stubs.argument(&of, content, n, frame.is_some()))
@@ -215,10 +267,6 @@ impl<'a> Planner<'a> {
         self.propose(edit, lines, wrong_id);
     }
 
-    fn reason_of_age(&self, slot: &Slot<'_>) -> Option<Reason> {
-        self.slots.outline.keeps(slot, self.pass.recent_rounds())
-    }
-
     /// Reason why a result is never replaced.
     fn final_reason(
         &self,
@@ -228,7 +276,7 @@ impl<'a> Planner<'a> {
     ) -> Option<Reason> {
         let known = self.known.settled.get(&item.grounds).copied();
         known.or_else(|| {
-            let is_final = self.pass.session.is_final(policy, parts);
+            let is_final = self.session.is_final(policy, parts);
             is_final.then_some(Reason::AlreadyHint)
         })
     }
@@ -236,14 +284,14 @@ impl<'a> Planner<'a> {
     /// The names and the previewer for a result or its call, and the failure of a callback asked for the id.
     fn source(
         &self,
-        slot: &Slot<'_>,
+        result: &Item<'_>,
         tool: &'a str,
         subject: Subject,
     ) -> (Source<'a>, Option<DecisionFailure>) {
-        let session = self.pass.session;
-        let call = || self.slots.call_of(slot);
-        let (id, failure) = session.id_of(Phase::Clear, slot.head.id, call);
-        let policy = session.policy(slot.tool);
+        let session = self.session;
+        let call = || self.slots.call_of(result);
+        let (id, failure) = session.id_of(Phase::Clear, result.call_id, call);
+        let policy = session.policy(result.tool);
         let source = Source {
             id,
             tool,
@@ -259,8 +307,8 @@ impl<'a> Planner<'a> {
     /// Proposes to replace an item by lines, if that is expected to be a gain.
     fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, failure: Option<DecisionFailure>) {
         edit.decision.fail_first(failure);
-        let put = edit.substitute(&expected(&lines));
-        let is_gain = edit.try_resize(&self.pass.session.meter, &put);
+        let put = edit.substitute(&lines);
+        let is_gain = edit.try_resize(&self.session.meter, &put);
         edit.content = Content::Lines(lines);
         // Only the store can tell whether it really is a hint of ours.
         if !is_gain && !edit.has_to_be_compared() {
@@ -272,23 +320,21 @@ impl<'a> Planner<'a> {
 
 /// Decisions of a user's handler: made in a plan, stored when it is committed.
 impl Planner<'_> {
-    /// Asks the handler about the result at `at`. `Err` asks for the default treatment, with the
+    /// Asks the handler about a result. `Err` asks for the default treatment, with the
     /// handler's error if it made one.
     fn ask(
         &mut self,
         handler: &dyn ClearHandler,
-        at: usize,
+        item: &Item<'_>,
     ) -> Result<SlotEdit, Option<HandlerError>> {
-        let slots = self.slots;
-        let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
-        if item.id.digest != item.grounds.print.digest() {
+        if item.id.digest != item.grounds.print {
             return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
         }
-        let call = slots.call_of(slot);
+        let call = self.slots.call_of(item);
         let outcome = ToolOutcome {
             call: call.clone(),
-            parts: slot.parts.iter().map(|part| (*part).into()).collect(),
-            is_error: slot.head.is_error,
+            parts: item.parts().iter().map(|part| (*part).into()).collect(),
+            is_error: item.grounds.is_error,
         };
         let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
         let replacement = match handled {
@@ -297,10 +343,10 @@ impl Planner<'_> {
             Action::Replace(replacement) => replacement,
         };
         let arguments = match &replacement.arguments {
-            Some(text) => self.arguments(slot, text).map_err(Some)?,
+            Some(text) => self.arguments(item, text).map_err(Some)?,
             None => None,
         };
-        let session = self.pass.session;
+        let session = self.session;
         let (mut failure, mut store) = (None, None);
         if let (Some(content), Some(backend)) =
             (&replacement.content, session.policy(item.tool).backend())
@@ -332,9 +378,8 @@ impl Planner<'_> {
     }
 
     /// Edits the arguments of the call that a result answers; `None` if they stay.
-    fn arguments(&self, slot: &Slot<'_>, text: &str) -> Result<Option<SlotEdit>, HandlerError> {
-        let slots = self.slots;
-        let Some(at) = slot.call else {
+    fn arguments(&self, result: &Item<'_>, text: &str) -> Result<Option<SlotEdit>, HandlerError> {
+        let Some((item, _)) = self.slots.call(result) else {
             return Ok(None);
         };
         if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
@@ -343,14 +388,13 @@ impl Planner<'_> {
                     .into(),
             );
         }
-        let (call, item) = (&slots.outline.calls[at].call, &slots.calls[at]);
         // If a call has several results, the first one decides about its arguments.
-        if call.is_signed || call.is_fixed || self.taken.contains(&item.place) {
+        if item.is_fixed || self.taken.contains(&item.place) {
             return Ok(None);
         }
         let put = Substitute::Arguments(text.to_owned());
         let mut edit = SlotEdit::new(item, Outcome::Replaced);
-        edit.resize(&self.pass.session.meter, &put);
+        edit.resize(&self.session.meter, &put);
         edit.content = Content::Ready(put);
         Ok(Some(edit))
     }

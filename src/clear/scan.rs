@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-use super::pass::Pass;
 use crate::fingerprint::Fingerprint;
 use crate::format::{Call, Conversation, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::{CountKind, TokenCount};
 use crate::rounds::{is_compaction, last_turn, unknown_with};
-use crate::slots::Anchor;
+use crate::session::Session;
+use crate::slots::{Anchor, Memory};
 use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
 
 /// If new texts have at least this many bytes in total, they are counted off the async thread:
@@ -23,21 +23,22 @@ const LARGE: u64 = 32 * 1024;
 /// to be within the threshold is not counted. Returns the count, and the provider's that it builds on; `None` if nothing
 /// is ever cleared.
 pub(super) async fn count(
-    pass: &Pass<'_>,
+    session: &Session,
+    memory: &Memory,
+    conversation: &dyn Conversation,
     turn: &Turn<'_>,
+    threshold: u64,
 ) -> Option<(TokenCount, Option<Anchor>)> {
-    if !pass.session.clears() {
+    if !session.clears() {
         return None;
     }
-    let meter = &pass.session.meter;
-    let conversation: &dyn Conversation = &*turn.conversation;
+    let meter = &session.meter;
     // The last request ended where the last assistant turn begins.
     let anchor = turn.last_usage.and_then(|usage| {
         let last_turn = last_turn(conversation)?;
         Some(Anchor { usage, last_turn })
     });
-    let saved = anchor.map_or(0, |anchor| pass.memory.known().saved_since(anchor));
-    let threshold = pass.threshold();
+    let saved = anchor.map_or(0, |anchor| memory.known().saved_since(anchor));
     let (from, tools, usage) = match anchor {
         Some(anchor) => (anchor.last_turn, &[][..], anchor.usage),
         None => (0, turn.tools, 0),
@@ -57,7 +58,7 @@ pub(super) async fn count(
         counted: usage.saturating_add(tokens).saturating_sub(saved),
         count_kind,
         threshold: match threshold {
-            0 => pass.session.settings.max_tokens_for_clear,
+            0 => session.settings.max_tokens_for_clear,
             threshold => threshold,
         },
         usage: anchor.map(|anchor| anchor.usage),
@@ -169,7 +170,7 @@ impl<'c> Visitor<'c> {
 
     /// Counts the new texts on a blocking thread if that takes long. The meter keeps the counts.
     async fn count_elsewhere(&self) {
-        let bytes: u64 = self.new.iter().map(|(print, _)| print.bytes()).sum();
+        let bytes: u64 = self.new.iter().map(|(_, text)| text.bytes()).sum();
         let Some(runtime) = Handle::try_current().ok().filter(|_| bytes >= LARGE) else {
             return;
         };
@@ -180,7 +181,7 @@ impl<'c> Visitor<'c> {
         let meter = self.meter.clone();
         let count = move || {
             for (print, text) in &new {
-                meter.count(*print, text);
+                meter.count_as(*print, text);
             }
         };
         // If this fails, `count` does it here.
@@ -190,7 +191,7 @@ impl<'c> Visitor<'c> {
     /// The tokens of all that was visited.
     fn count(self) -> u64 {
         let new = self.new.into_iter();
-        let new = new.map(|(print, text)| self.meter.count(print, &text));
+        let new = new.map(|(print, text)| self.meter.count_as(print, &text));
         new.fold(self.tokens, u64::saturating_add)
     }
 

@@ -252,7 +252,7 @@ mod tests {
             "{}",
             &whole[..whole.len() - 1],
             &whole.replace("\"offcut_record\":1", "\"offcut_record\":2"),
-            &whole.replace("-0\"", "-00\""),
+            &whole.replace("\"nth\":0", "\"nth\":00"),
             &whole.replace("\"moment\"", "\"more\":1,\"moment\""),
         ];
         for (number, text) in (0..).zip(broken) {

@@ -13,7 +13,6 @@ use crate::format::PartRef;
 use crate::format::owned::decode;
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
-use crate::rounds::Slot;
 use crate::session::Session;
 use crate::slots::{Grounds, Item, Memory, Place, Slots};
 use crate::truncate::truncate;
@@ -43,25 +42,24 @@ pub(super) async fn arrive(
     is_decided: impl Fn(&Item<'_>) -> bool,
 ) -> Result<Vec<Arrived>, OffloadError> {
     let (mut batches, mut ids) = (Vec::<Vec<_>>::new(), HashSet::new());
-    for (slot, item) in slots.results() {
-        if is_decided(item) || !may_change(session.policy(item.tool), slot, item) {
+    for item in slots.results() {
+        if is_decided(item) || !may_change(session.policy(item.tool), item) {
             continue;
         }
         // Names depend on what is stored already, so equal ids are treated one after the other.
         let is_repeated = !ids.insert(item.call_id) && !item.call_id.is_empty();
         match batches.last_mut() {
-            Some(batch) if batch.len() < AT_ONCE && !is_repeated => batch.push((slot, item)),
+            Some(batch) if batch.len() < AT_ONCE && !is_repeated => batch.push(item),
             _ => {
                 ids = HashSet::from([item.call_id]);
-                batches.push(vec![(slot, item)]);
+                batches.push(vec![item]);
             }
         }
     }
     let mut arrived = Vec::new();
     for mut batch in batches {
-        batch.retain(|(_, item)| !memory.known().kept.contains(&item.grounds));
-        let batch = batch.into_iter();
-        let batch = batch.map(|(slot, item)| treat(session, slots, slot, item));
+        batch.retain(|item| !memory.known().kept.contains(&item.grounds));
+        let batch = batch.into_iter().map(|item| treat(session, slots, item));
         for one in join_all(batch).await {
             let one = one?;
             memory.known().kept.extend(one.kept);
@@ -72,7 +70,7 @@ pub(super) async fn arrive(
 }
 
 /// Returns false if the result certainly stays, judging by lengths alone.
-fn may_change(policy: &Policy, slot: &Slot<'_>, item: &Item<'_>) -> bool {
+fn may_change(policy: &Policy, item: &Item<'_>) -> bool {
     if item.is_fixed || !policy.truncates() || policy.backend().is_none() {
         return false;
     }
@@ -82,13 +80,12 @@ fn may_change(policy: &Policy, slot: &Slot<'_>, item: &Item<'_>) -> bool {
     );
     let is_long =
         |part: &PartRef<'_>| matches!(part, PartRef::Text(text) if text.len() > previewed);
-    policy.hooks.trunc_handler.is_some() || item.bytes > within || slot.parts.iter().any(is_long)
+    policy.hooks.trunc_handler.is_some() || item.bytes > within || item.parts().iter().any(is_long)
 }
 
 async fn treat(
     session: &Session,
     slots: &Slots<'_>,
-    slot: &Slot<'_>,
     item: &Item<'_>,
 ) -> Result<Arrived, OffloadError> {
     let policy = session.policy(item.tool);
@@ -103,7 +100,7 @@ async fn treat(
         decision.outcome = Outcome::Kept(reason);
         decision
     };
-    let Some(originals) = originals(policy, slot) else {
+    let Some(originals) = originals(policy, item) else {
         return Ok(kept(unchanged(Reason::Ambiguous), Some(item.grounds)));
     };
     // Hints over a limit that has become smaller since still lead to their originals.
@@ -118,9 +115,9 @@ async fn treat(
     }
     let output = ToolOutput {
         body: Body::Parts(originals.clone()),
-        is_error: slot.head.is_error,
+        is_error: item.grounds.is_error,
     };
-    let mut truncated = truncate(session, &slots.call_of(slot), output).await?;
+    let mut truncated = truncate(session, &slots.call_of(item), output).await?;
     let Some(mut decision) = truncated.report.decisions.pop() else {
         return Ok(kept(unchanged(Reason::Excluded), Some(item.grounds)));
     };
@@ -132,7 +129,7 @@ async fn treat(
             Ok(kept(decision, is_final.then_some(item.grounds)))
         }
         // One of several texts could not be stored. Written down, that half would be repeated for ever.
-        Outcome::Truncated if is_half(policy, &decision) => {
+        Outcome::Truncated if decision.error_source == Some(ErrorSource::Store) => {
             decision.keep(Reason::StoreFailed);
             Ok(kept(decision, None))
         }
@@ -152,12 +149,6 @@ async fn treat(
             })
         }
     }
-}
-
-/// Returns true if a result is still over the limit because the store failed.
-fn is_half(policy: &Policy, decision: &Decision) -> bool {
-    decision.error_source == Some(ErrorSource::Store)
-        && decision.bytes.after > policy.max_length_for_trunc as u64
 }
 
 /// Returns true if a result is over the limit, and within it but for hints that show only what is
@@ -182,7 +173,7 @@ async fn are_hints(
 }
 
 /// The parts of a result as values; `None` if it has media that can't be written again as they are.
-fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
+fn originals(policy: &Policy, item: &Item<'_>) -> Option<Vec<Part>> {
     let limit = policy.max_length_for_trunc;
     let part = |part: &PartRef<'_>| match part {
         PartRef::Media { data, .. } => decode(*data).map(|_| (*part).into()),
@@ -200,5 +191,5 @@ fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
         }
         part => Some((*part).into()),
     };
-    slot.parts.iter().map(part).collect()
+    item.parts().iter().map(part).collect()
 }

@@ -36,7 +36,7 @@ fn is_random(id: &str, tool: &str) -> bool {
 /// before it count. A history that has lost its calls is named by its first result and that result's
 /// texts, since an id alone may be seen in a location. Who does not know `secret` can't compute it.
 pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Option<String> {
-    let (mut said, mut is_user) = (FieldPrint::new(b'u', b""), false);
+    let (mut said, mut said_bytes, mut is_user) = (FieldPrint::new(b'u', b""), 0, false);
     let mut found: Option<(bool, FieldPrint)> = None;
     for message in 0..conversation.len() {
         let mut is_result = false;
@@ -55,23 +55,21 @@ pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Optio
                 Piece::Role(role) => is_user = role == Role::User,
                 Piece::Content(PartRef::Text(text)) if is_user => {
                     said.add(b't', text.as_bytes());
+                    said_bytes += text.len() as u64;
                 }
                 Piece::Content(_) => {}
                 Piece::Call(call) => {
                     let arguments = call.arguments.text();
-                    let first = FieldPrint::new(b'c', call.id.as_bytes());
-                    found = Some((
-                        is_random(call.id, call.name),
-                        first
-                            .with(b'n', call.name.as_bytes())
-                            .with(b'a', arguments.as_bytes()),
-                    ));
+                    let mut first = FieldPrint::new(b'c', call.id.as_bytes());
+                    first.add(b'n', call.name.as_bytes());
+                    first.add(b'a', arguments.as_bytes());
+                    found = Some((is_random(call.id, call.name), first));
                 }
                 Piece::Result(head) => {
                     is_result = true;
                     let name = head.name.unwrap_or_default();
-                    let first = FieldPrint::new(b'r', head.id.as_bytes());
-                    let first = first.with(b'n', name.as_bytes());
+                    let mut first = FieldPrint::new(b'r', head.id.as_bytes());
+                    first.add(b'n', name.as_bytes());
                     found = Some((is_random(head.id, name), first));
                 }
             }
@@ -82,10 +80,10 @@ pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Optio
     }
     let (is_random, mut first) = found?;
     if !is_random {
-        first.add_print(b's', said.finish());
+        first.add_print(b's', said_bytes, said.finish());
     }
-    let name = first.with(b'k', secret).finish();
-    Some(format!("c-{:032x}", name.digest()))
+    first.add(b'k', secret);
+    Some(format!("c-{:032x}", first.finish()))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //!
 //! 1. **Catch up** (`slots/memory.rs`): the records that other processes have written since
 //!    are read.
-//! 2. **Read** (`slots/reading.rs`), while the store answers: each result and each call's arguments gets an
+//! 2. **Read** (`rounds.rs`, `slots/reading.rs`), while the store answers: each result and each call's arguments gets an
 //!    identity that is the same in every process.
 //! 3. **Repeat**: what was decided before is put over the messages, which stay as
-//!    they are (`slots/repeat.rs`, `slots/overlay.rs`).
+//!    they are (`slots/overlay.rs`).
 //! 4. **Truncate** (`arrivals.rs`): results about which nothing was decided are truncated as they
 //!    would have been when they arrived.
 //! 5. **Clear**: the clear pass goes over what is shown now, as over any other conversation.
@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use futures_util::future::join;
 
 use crate::backend::BackendError;
-use crate::clear::commit_over;
+use crate::clear::Pass;
 use crate::decisions::{Decided, Records};
 use crate::error::OffloadError;
 use crate::middleware::Turn;
@@ -42,16 +42,21 @@ pub(crate) async fn reduce(
     memory: &Memory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
-    let mut history = History {
+    // No request carries the provider's count of the one before it.
+    let turn = Turn {
+        conversation: &mut *turn.conversation,
+        last_usage: None,
+        ..*turn
+    };
+    let history = History {
         session,
         memory,
         records: memory.records(session),
-        unusable: 0,
     };
     let mut attempt = 1;
     let (puts, report) = loop {
         let is_last = attempt == ATTEMPTS;
-        if let Some(done) = history.attempt(turn, is_last).await? {
+        if let Some(done) = history.attempt(&turn, is_last).await? {
             break done;
         }
         attempt += 1;
@@ -65,15 +70,13 @@ struct History<'a> {
     session: &'a Session,
     memory: &'a Memory,
     records: Option<&'a Records>,
-    /// Number of decisions and records that could not be understood.
-    unusable: usize,
 }
 
 impl History<'_> {
     /// Returns the replacements and the report; `None` if another process has decided something
     /// meanwhile.
     async fn attempt(
-        &mut self,
+        &self,
         turn: &Turn<'_>,
         is_last: bool,
     ) -> Result<Option<(Puts, Report)>, OffloadError> {
@@ -89,31 +92,19 @@ impl History<'_> {
             let repeated = repeat(self.session, &known, &slots, &mut overlay);
             (repeated, known.records)
         };
-        self.unusable += repeated.unusable;
         let mut report = Report {
             decisions: repeated.decisions,
             ..Report::default()
         };
-        match caught_up {
-            Ok(unusable) => self.unusable += unusable,
-            Err(error) => {
-                // Nothing new is done without knowing what others have decided.
-                report.records_error = Some(self.failed(&slots, error)?);
-                return Ok(Some((overlay.puts, report)));
-            }
+        if let Err(error) = caught_up {
+            // Nothing new is done without knowing what others have decided.
+            report.records_error = Some(self.failed(&slots, error)?);
+            return Ok(Some((overlay.puts, report)));
         }
         let before = overlay.puts.clone();
         let passed = repeated.passed;
         let decided = self.decide(turn, &slots, passed, &mut overlay, &mut report);
         let decided = decided.await?;
-        if self.unusable > 0 {
-            let ignored = format!(
-                "{} records or decisions in them are not usable and were ignored: check who else writes to the store, unless another version does",
-                self.unusable
-            );
-            let notices = [Some(ignored), report.notice.take()];
-            report.notice = Some(notices.into_iter().flatten().collect::<Vec<_>>().join("; "));
-        }
         let problem = if decided.is_empty() {
             None
         } else if is_last {
@@ -156,14 +147,8 @@ impl History<'_> {
                 decided.push(new);
             }
         }
-        let over = Turn {
-            conversation: &mut *overlay,
-            // No request carries the provider's count of the one before it.
-            last_usage: None,
-            ..*turn
-        };
-        let committed = commit_over(self.session, self.memory, &over, taken).await?;
-        let (mut cleared, new) = committed.apply(overlay);
+        let pass = Pass::plan(self.session, self.memory, overlay, turn, taken).await;
+        let (mut cleared, new) = pass.commit().await?.apply(overlay);
         let items = slots.by_place();
         for (place, new) in new {
             // It is about the original, and not about what was shown of that.
@@ -184,7 +169,7 @@ impl History<'_> {
     /// Applies `on_offload_error` to records that can't be read or written. Returns the problem if
     /// the call goes on without them.
     fn failed(&self, slots: &Slots<'_>, error: BackendError) -> Result<String, OffloadError> {
-        let newest = slots.results.last();
+        let newest = slots.results().next_back();
         let (tool, call_id) = newest.map_or(("", ""), |item| (item.tool, item.call_id));
         let problem = format!(
             "decisions could not be read or written down, so nothing new was done: {error}"

@@ -9,17 +9,17 @@ fn call(id: &str, name: &str) -> ToolCall {
 /// For each result: the place of its call (message.call) and its age when `keep` rounds are kept.
 fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Option<Reason>)> {
     let conversation = Messages::new(Plain, &mut messages);
-    let outline = Outline::of(&conversation);
-    let place = |slot: &Slot<'_>| {
-        slot.call.map_or_else(String::new, |c| {
-            let Place { message, index, .. } = outline.calls[c].place;
-            format!("{message}.{index}")
-        })
+    let items = items(&conversation);
+    let results = items.iter().filter_map(|item| match item.content {
+        ItemContent::Result { call, .. } => Some((call, item.reason_of_age(keep))),
+        _ => None,
+    });
+    let place = |call: usize| {
+        let Place { message, index, .. } = items[call].place;
+        format!("{message}.{index}")
     };
-    outline
-        .slots
-        .iter()
-        .map(|slot| (place(slot), outline.keeps(slot, keep)))
+    results
+        .map(|(call, age)| (call.map_or_else(String::new, place), age))
         .collect()
 }
 

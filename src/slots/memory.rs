@@ -7,11 +7,12 @@ use std::time::SystemTime;
 
 use futures_util::future::{join_all, join3};
 
-use super::reading::{Grounds, Item, Slots};
+use super::reading::Slots;
 use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, ReadRecord, Records};
 use crate::format::{Conversation, Place};
 use crate::report::Reason;
+use crate::rounds::{Grounds, Item};
 use crate::session::Session;
 
 /// Contents that are looked for at once, in turn: all of them would be a request each.
@@ -68,7 +69,7 @@ impl Known {
 
     /// The decision to repeat about an item, if that is an original.
     pub(crate) fn decided_about(&self, item: &Item<'_>) -> Option<&Decided> {
-        let is_original = item.id.digest == item.grounds.print.digest();
+        let is_original = item.id.digest == item.grounds.print;
         let decided = self.decisions.about(item.id, item.is_answered);
         decided.filter(|_| is_original && !item.is_fixed)
     }
@@ -110,7 +111,7 @@ impl Memory {
         for (place, decided) in decided {
             if let Some(replaced) = items.get(&place) {
                 let print = replaced.grounds.print;
-                known.originals.insert(print.digest(), decided.slot.digest);
+                known.originals.insert(print, decided.slot.digest);
                 known.decisions.add(vec![decided]);
             }
         }
@@ -129,8 +130,7 @@ impl Memory {
         records.as_ref()
     }
 
-    /// Reads the records that others have written. Returns the number of those that decide nothing,
-    /// since they could not be understood.
+    /// Reads the records that others have written.
     ///
     /// If the last record that is known is gone, the content to which hints lead is gone too: swept, moved or deleted.
     /// (The first may have been written anew.) If the newest is too old, that may happen at any moment. Either way all is
@@ -139,9 +139,9 @@ impl Memory {
         &self,
         session: &Session,
         records: Option<&Records>,
-    ) -> Result<usize, BackendError> {
+    ) -> Result<(), BackendError> {
         let Some(records) = records else {
-            return Ok(0);
+            return Ok(());
         };
         let mut from = self.known().records;
         let last = async {
@@ -159,20 +159,19 @@ impl Memory {
             *self.known() = Known::default();
             records.read(0).await?
         };
-        let (unusable, is_old) = self.learn(records, from, read);
+        let is_old = self.learn(records, from, read);
         if from == 0 {
             is_lost = self.lacks_content(session).await;
         }
         if is_old || is_lost {
             self.known().forget();
         }
-        Ok(unusable)
+        Ok(())
     }
 
-    /// Learns from the records from the one with this number on. Returns the number of those that decide nothing, and
-    /// true if the newest is too old.
-    fn learn(&self, records: &Records, from: u64, read: Vec<ReadRecord>) -> (usize, bool) {
-        let (mut known, mut unusable) = (self.known(), 0);
+    /// Learns from the records from the one with this number on. Returns true if the newest is too old.
+    fn learn(&self, records: &Records, from: u64, read: Vec<ReadRecord>) -> bool {
+        let mut known = self.known();
         for (number, (read, stored_at)) in (from..).zip(read) {
             // Another task may have read some of them meanwhile.
             if number != known.records {
@@ -181,7 +180,10 @@ impl Memory {
             known.records += 1;
             known.newest = Some(stored_at);
             let Some(record) = read else {
-                unusable += 1;
+                tracing::warn!(
+                    number,
+                    "a record is not usable and was ignored: check who else writes to the store, unless another version does"
+                );
                 continue;
             };
             if record.anew {
@@ -191,8 +193,7 @@ impl Memory {
             known.decisions.add(record.decisions);
         }
         let newest = known.newest;
-        let is_old = newest.is_some_and(|newest| records.is_outdated(newest));
-        (unusable, is_old)
+        newest.is_some_and(|newest| records.is_outdated(newest))
     }
 
     /// Looks for some of the content to which hints lead. Returns true if any of it is gone.
@@ -256,8 +257,8 @@ mod tests {
         let mut messages = results(contents);
         let conversation = Messages::new(Plain, &mut messages);
         let slots = Slots::of(&conversation, &known.originals);
-        let items = slots.results.iter();
-        items
+        slots
+            .results()
             .map(|item| known.decided_about(item).is_some())
             .collect()
     }

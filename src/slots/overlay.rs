@@ -1,11 +1,17 @@
-//! A conversation with some results, arguments and users' texts replaced, while its messages stay as they are.
+//! A conversation with some results, arguments and users' texts replaced, while its messages stay as they are; and what
+//! was decided before, repeated over it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+
+use super::memory::Known;
+use super::reading::{Slots, bytes_of, tokens_of};
 
 use crate::content::Part;
-use crate::decisions::Substitute;
+use crate::decisions::{Decided, Moment, Substitute};
 use crate::format::{Arguments, Call, Conversation, Piece, Place, Places};
-use crate::report::Subject;
+use crate::report::{Decision, Outcome, Subject};
+use crate::rounds::Item;
+use crate::session::Session;
 
 /// A borrowed conversation, and what is shown in place of some of its results and arguments.
 /// Dropping it leaves the messages unchanged.
@@ -58,15 +64,6 @@ impl<'c> Overlay<'c> {
         fits
     }
 
-    fn replace(&mut self, message: usize, subject: Subject, index: usize, put: Substitute) {
-        let place = Place {
-            message,
-            subject,
-            index,
-        };
-        self.put(place, put);
-    }
-
     pub(crate) fn is_put(&self, place: Place) -> bool {
         self.puts.0.contains_key(&place)
     }
@@ -104,21 +101,71 @@ impl Conversation for Overlay<'_> {
         });
     }
 
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        self.replace(message, Subject::Result, slot, Substitute::Parts(parts));
-    }
+    // Nothing edits what is shown: `put` is the way.
+    fn replace_result(&mut self, _: usize, _: usize, _: Vec<Part>) {}
 
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        let put = Substitute::Arguments(arguments);
-        self.replace(message, Subject::Arguments, call, put);
-    }
+    fn replace_arguments(&mut self, _: usize, _: usize, _: String) {}
 
     fn has_text(&self, message: usize, text: usize) -> bool {
         self.under.has_text(message, text)
     }
+}
 
-    fn replace_text(&mut self, message: usize, text: usize, new: String) {
-        let put = Substitute::Parts(vec![new.into()]);
-        self.replace(message, Subject::UserText, text, put);
+/// The decisions that were repeated over a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Repeated {
+    pub(crate) decisions: Vec<Decision>,
+    /// The places that passes have decided about: they are not decided again.
+    pub(crate) passed: HashSet<Place>,
+}
+
+/// Puts what was decided before over the conversation of `slots`, for loops that pass in the original history every turn.
+pub(crate) fn repeat(
+    session: &Session,
+    known: &Known,
+    slots: &Slots<'_>,
+    overlay: &mut Overlay<'_>,
+) -> Repeated {
+    let mut repeated = Repeated::default();
+    for item in &slots.items {
+        let Some(decided) = known.decided_about(item) else {
+            continue;
+        };
+        let Some(decision) = repeat_one(session, decided, item, overlay) else {
+            tracing::warn!(
+                tool = item.tool,
+                call_id = item.call_id,
+                "a decision does not fit and was ignored: check who else writes to the store"
+            );
+            continue;
+        };
+        if decided.moment == Moment::Pass {
+            repeated.passed.insert(item.place);
+        }
+        repeated.decisions.push(decision);
     }
+    repeated
+}
+
+/// Repeats a decision; `None` if it does not fit its item, since another program has changed the store.
+fn repeat_one(
+    session: &Session,
+    decided: &Decided,
+    item: &Item<'_>,
+    overlay: &mut Overlay<'_>,
+) -> Option<Decision> {
+    let put = (decided.put).over(|part| Some((*item.parts().get(part)?).into()))?;
+    let bytes = bytes_of(&put);
+    // Only users' code may make anything longer.
+    if bytes >= item.bytes && !session.policy(item.tool).hooks.has_handler() {
+        return None;
+    }
+    let mut decision = item.decision();
+    decision.outcome = Outcome::Repeated;
+    decision.locations.clone_from(&decided.locations);
+    decision.resize(
+        bytes,
+        item.tokens.map_or(0, |_| tokens_of(&put, &session.meter)),
+    );
+    overlay.put(item.place, put).then_some(decision)
 }

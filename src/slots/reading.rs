@@ -4,219 +4,117 @@ use std::collections::HashMap;
 
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
-use crate::fingerprint::{FieldPrint, Fingerprint, SlotId, SlotIds};
-use crate::format::{Conversation, Data, PartRef, Place, ResultHead};
-use crate::report::{Change, Decision};
-use crate::rounds::{CallSite, Outline, Slot, UserText};
+use crate::fingerprint::{FieldPrint, Fingerprint, SlotIds, fingerprint};
+use crate::format::{Call, Conversation, Data, PartRef, Place};
+use crate::rounds::{Grounds, Item, ItemContent, items};
 use crate::tokens::{Meter, Text};
 
-/// The results, calls and users' texts of a conversation.
+/// The results, calls and users' texts of a conversation, in order.
 pub(crate) struct Slots<'c> {
-    pub(crate) outline: Outline<'c>,
-    /// One for each slot of the outline.
-    pub(crate) results: Vec<Item<'c>>,
-    /// One for the arguments of each call of the outline.
-    pub(crate) calls: Vec<Item<'c>>,
-    /// One for each text of the outline.
-    pub(crate) texts: Vec<Item<'c>>,
-}
-
-/// A result, a call's arguments, or a user's text.
-pub(crate) struct Item<'c> {
-    pub(crate) place: Place,
-    pub(crate) tool: &'c str,
-    pub(crate) call_id: &'c str,
-    pub(crate) grounds: Grounds,
-    /// The identity of its original, which is the same in every process.
-    pub(crate) id: SlotId,
-    pub(crate) bytes: u64,
-    /// `None` where tokens are not counted.
-    pub(crate) tokens: Option<u64>,
-    /// True if the model has answered it.
-    pub(crate) is_answered: bool,
-    /// True if it must stay as it is.
-    pub(crate) is_fixed: bool,
-}
-
-/// All that a decision about an item may look at. Two calls may have the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Grounds {
-    /// The fingerprint of its id and content.
-    pub(crate) print: Fingerprint,
-    /// The fingerprint of the call that a result answers, if the conversation has it.
-    pub(crate) call: Option<Fingerprint>,
-    pub(crate) is_error: bool,
-}
-
-impl Item<'_> {
-    /// A decision about the item that changes nothing yet.
-    pub(crate) fn decision(&self) -> Decision {
-        let Place {
-            message, subject, ..
-        } = self.place;
-        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
-        decision.message = Some(message);
-        decision.tokens = self.tokens.map(Change::none);
-        decision
-    }
+    pub(crate) items: Vec<Item<'c>>,
 }
 
 impl<'c> Slots<'c> {
     /// Reads `conversation`, in which some items stand for `originals`: the digests of those, by their own. Counts
     /// no tokens.
     pub(crate) fn of(conversation: &'c dyn Conversation, originals: &HashMap<u128, u128>) -> Self {
-        let outline = Outline::of(conversation);
-        let mut reading = Reading {
-            originals,
-            ids: SlotIds::default(),
-        };
-        let mut answered = vec![false; outline.calls.len()];
-        for slot in &outline.slots {
-            if let Some(call) = slot.call {
-                answered[call] |= outline.is_answered(slot.turn);
+        let mut items = items(conversation);
+        let mut ids = SlotIds::default();
+        for at in 0..items.len() {
+            let (print, bytes) = identity(&items[at].content);
+            let (call, is_error) = match items[at].content {
+                ItemContent::Result { head, call, .. } => (call, head.is_error),
+                _ => (None, false),
+            };
+            // A call comes before its result.
+            let call = call.map(|call| items[call].grounds.print);
+            let item = &mut items[at];
+            item.bytes = bytes;
+            item.grounds = Grounds {
+                print,
+                call,
+                is_error,
+            };
+            item.id = ids.next(originals.get(&print).copied().unwrap_or(print));
+            if let ItemContent::Text(_) = item.content {
+                item.is_fixed |= !conversation.has_text(item.place.message, item.place.index);
             }
         }
-        let calls = outline.calls.iter().zip(answered);
-        let calls = calls.map(|(call, is_answered)| reading.call(call, is_answered));
-        let calls: Vec<Item<'_>> = calls.collect();
-        let results = outline.slots.iter();
-        let results = results.map(|slot| reading.result(slot, &outline, &calls));
-        let results = results.collect();
-        let texts = outline.texts.iter();
-        let texts = texts.map(|text| reading.text(text, &outline, conversation));
-        let texts = texts.collect();
-        Self {
-            calls,
-            results,
-            texts,
-            outline,
-        }
+        Self { items }
     }
 
     /// Counts the tokens of all items.
     pub(crate) fn counted(mut self, meter: &Meter) -> Self {
-        for (slot, item) in self.outline.slots.iter().zip(&mut self.results) {
-            item.tokens = Some(meter.parts(slot.parts.iter().copied()));
-        }
-        for (site, item) in self.outline.calls.iter().zip(&mut self.calls) {
-            item.tokens = Some(meter.count_str(&site.call.arguments.text()));
-        }
-        for (text, item) in self.outline.texts.iter().zip(&mut self.texts) {
-            item.tokens = Some(meter.count_str(text.text));
+        for item in &mut self.items {
+            item.tokens = Some(match &item.content {
+                ItemContent::Result { parts, .. } => meter.parts(parts.iter().copied()),
+                ItemContent::Call(call) => meter.count(call.arguments.text()),
+                ItemContent::Text(text) => meter.count(*text),
+            });
         }
         self
     }
 
-    /// The results, with their slots.
-    pub(crate) fn results(&self) -> impl Iterator<Item = (&Slot<'c>, &Item<'c>)> {
-        self.outline.slots.iter().zip(&self.results)
-    }
-
-    /// The results, then the calls, then the users' texts.
-    pub(crate) fn items(&self) -> impl Iterator<Item = &Item<'c>> {
-        self.results.iter().chain(&self.calls).chain(&self.texts)
+    /// The results.
+    pub(crate) fn results(&self) -> impl DoubleEndedIterator<Item = &Item<'c>> {
+        let items = self.items.iter();
+        items.filter(|item| matches!(item.content, ItemContent::Result { .. }))
     }
 
     /// The items by their places.
     pub(crate) fn by_place(&self) -> HashMap<Place, &Item<'c>> {
-        self.items().map(|item| (item.place, item)).collect()
+        self.items.iter().map(|item| (item.place, item)).collect()
     }
 
-    /// The call that a result answers, if the conversation has it.
-    pub(crate) fn call_of(&self, slot: &Slot<'_>) -> ToolCall {
-        let arguments = slot
-            .call
-            .map(|call| self.outline.calls[call].call.arguments.text());
-        ToolCall::new(slot.head.id, slot.tool, arguments.unwrap_or_default())
-    }
-}
-
-struct Reading<'o> {
-    originals: &'o HashMap<u128, u128>,
-    ids: SlotIds,
-}
-
-impl Reading<'_> {
-    fn result<'c>(
-        &mut self,
-        slot: &Slot<'c>,
-        outline: &Outline<'c>,
-        calls: &[Item<'c>],
-    ) -> Item<'c> {
-        let mut print = print_of_head(slot.head);
-        let parts = slot.parts.iter();
-        let bytes = parts.map(|part| add_part(&mut print, *part)).sum();
-        let mut item = self.item(slot.place, [slot.tool, slot.head.id], print, bytes);
-        item.grounds.call = slot.call.map(|call| calls[call].grounds.print);
-        item.grounds.is_error = slot.head.is_error;
-        item.is_answered = outline.is_answered(slot.turn);
-        item.is_fixed = slot.head.is_fixed;
-        item
-    }
-
-    fn call<'c>(&mut self, site: &CallSite<'c>, is_answered: bool) -> Item<'c> {
-        let call = site.call;
-        let arguments = Fingerprint::of(call.arguments.text().as_bytes());
-        let mut print = FieldPrint::new(b'c', call.id.as_bytes());
-        print.add(b'n', call.name.as_bytes());
-        print.add_print(b'a', arguments);
-        Item {
-            is_answered,
-            is_fixed: call.is_fixed || call.is_signed,
-            ..self.item(site.place, [call.name, call.id], print, arguments.bytes())
+    /// The call that a result answers, if the conversation has it, and its item.
+    pub(crate) fn call(&self, result: &Item<'_>) -> Option<(&Item<'c>, Call<'c>)> {
+        let ItemContent::Result { call: Some(at), .. } = result.content else {
+            return None;
+        };
+        match &self.items[at] {
+            item @ Item {
+                content: ItemContent::Call(call),
+                ..
+            } => Some((item, *call)),
+            _ => None,
         }
     }
 
-    fn text<'c>(
-        &mut self,
-        text: &UserText<'c>,
-        outline: &Outline<'c>,
-        conversation: &dyn Conversation,
-    ) -> Item<'c> {
-        let Place { message, index, .. } = text.place;
-        let mut print = FieldPrint::new(b'u', b"");
-        print.add_print(b't', Fingerprint::of(text.text.as_bytes()));
-        Item {
-            is_answered: outline.is_answered(text.turn),
-            is_fixed: text.is_fixed || !conversation.has_text(message, index),
-            ..self.item(text.place, [""; 2], print, text.text.len() as u64)
-        }
-    }
-
-    /// An item with the names of its tool and its call.
-    fn item<'c>(
-        &mut self,
-        place: Place,
-        [tool, call_id]: [&'c str; 2],
-        print: FieldPrint,
-        bytes: u64,
-    ) -> Item<'c> {
-        let print = print.finish();
-        let digest = print.digest();
-        let original = self.originals.get(&digest).copied();
-        Item {
-            place,
-            tool,
-            call_id,
-            grounds: Grounds {
-                print,
-                call: None,
-                is_error: false,
-            },
-            id: self.ids.next(original.unwrap_or(digest)),
-            bytes,
-            tokens: None,
-            is_answered: false,
-            is_fixed: false,
-        }
+    /// The call that a result answers, with the arguments that the conversation has.
+    pub(crate) fn call_of(&self, result: &Item<'_>) -> ToolCall {
+        let arguments = self.call(result).map(|(_, call)| call.arguments.text());
+        ToolCall::new(result.call_id, result.tool, arguments.unwrap_or_default())
     }
 }
 
-/// Begins the fingerprint of a result, which covers everything that matters: two results with equal ones hold the
-/// same bytes under the same id.
-fn print_of_head(head: ResultHead<'_>) -> FieldPrint {
-    let print = FieldPrint::new(b'r', head.id.as_bytes());
-    print.with(b'n', head.name.unwrap_or_default().as_bytes())
+/// The fingerprint of an item, which covers everything that matters, and the number of bytes of its content: two
+/// results with equal ones hold the same bytes under the same id.
+fn identity(content: &ItemContent<'_>) -> (Fingerprint, u64) {
+    let mut print;
+    let bytes = match content {
+        ItemContent::Result { head, parts, .. } => {
+            print = FieldPrint::new(b'r', head.id.as_bytes());
+            print.add(b'n', head.name.unwrap_or_default().as_bytes());
+            parts.iter().map(|part| add_part(&mut print, *part)).sum()
+        }
+        ItemContent::Call(call) => {
+            print = FieldPrint::new(b'c', call.id.as_bytes());
+            print.add(b'n', call.name.as_bytes());
+            add_text(&mut print, b'a', &call.arguments.text())
+        }
+        ItemContent::Text(text) => {
+            print = FieldPrint::new(b'u', b"");
+            add_text(&mut print, b't', text)
+        }
+    };
+    (print.finish(), bytes)
+}
+
+/// Adds a text of a `kind` to a fingerprint. Returns its number of bytes.
+fn add_text(print: &mut FieldPrint, kind: u8, text: &str) -> u64 {
+    let bytes = text.len() as u64;
+    print.add_print(kind, bytes, fingerprint(text.as_bytes()));
+    bytes
 }
 
 /// Adds the next part to the fingerprint of a result. Returns the number of bytes of its content.
@@ -238,9 +136,8 @@ fn add_part(print: &mut FieldPrint, part: PartRef<'_>) -> u64 {
             b'l'
         }
     };
-    let text = Text::of_part(part).map(|text| text.fingerprint());
-    text.map_or(0, |text| {
-        print.add_print(kind, text);
+    Text::of_part(part).map_or(0, |text| {
+        print.add_print(kind, text.bytes(), text.fingerprint());
         text.bytes()
     })
 }
@@ -265,7 +162,7 @@ pub(crate) fn bytes_of(put: &Substitute) -> u64 {
 pub(crate) fn tokens_of(put: &Substitute, meter: &Meter) -> u64 {
     match put {
         Substitute::Parts(parts) => meter.parts(parts.iter().map(PartRef::from)),
-        Substitute::Arguments(text) => meter.count_str(text),
+        Substitute::Arguments(text) => meter.count(text.as_str()),
     }
 }
 
@@ -274,6 +171,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::format::ResultHead;
 
     #[test]
     fn results_with_other_parts_have_other_fingerprints() {
@@ -300,16 +198,16 @@ mod tests {
         let mut seen = HashSet::new();
         for (id, name) in [("", None), ("a", None), ("", Some("a"))] {
             for list in lists {
-                let head = ResultHead {
-                    id,
-                    name,
-                    ..ResultHead::default()
+                let content = ItemContent::Result {
+                    head: ResultHead {
+                        id,
+                        name,
+                        ..ResultHead::default()
+                    },
+                    parts: list.to_vec(),
+                    call: None,
                 };
-                let mut print = print_of_head(head);
-                for part in list {
-                    add_part(&mut print, *part);
-                }
-                assert!(seen.insert(print.finish()), "{id:?} {list:?}");
+                assert!(seen.insert(identity(&content).0), "{id:?} {list:?}");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::{CountTokens, image, payload};
-use crate::fingerprint::{FieldPrint, Fingerprint};
+use crate::fingerprint::{FieldPrint, Fingerprint, fingerprint};
 use crate::format::{Conversation, PartRef, Piece};
 use crate::guard::guard;
 
@@ -69,14 +69,14 @@ impl<'m> Text<'m> {
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
-        let mut print = Fingerprint::of(self.text.as_bytes());
-        if self.is_opaque {
-            // It costs something else than a text that reads the same.
-            let mut fields = FieldPrint::new(b'o', b"");
-            fields.add_print(b'o', print);
-            print = fields.finish();
+        let print = fingerprint(self.text.as_bytes());
+        if !self.is_opaque {
+            return print;
         }
-        print
+        // It costs something else than a text that reads the same.
+        let mut fields = FieldPrint::new(b'o', b"");
+        fields.add_print(b'o', self.bytes(), print);
+        fields.finish()
     }
 
     pub(crate) fn into_owned(self) -> Text<'static> {
@@ -105,8 +105,14 @@ impl Meter {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of tokens of a text.
+    pub(crate) fn count<'m>(&self, text: impl Into<Text<'m>>) -> u64 {
+        let text = text.into();
+        self.count_as(text.fingerprint(), &text)
+    }
+
     /// The number of tokens of `text`, whose fingerprint is `print`.
-    pub(crate) fn count(&self, print: Fingerprint, text: &Text<'_>) -> u64 {
+    pub(crate) fn count_as(&self, print: Fingerprint, text: &Text<'_>) -> u64 {
         self.known(print).unwrap_or_else(|| {
             // No lock is held, since counting may be slow and may call back into this meter.
             let tokens = self.count_uncached(text);
@@ -117,11 +123,6 @@ impl Meter {
             counts.insert(print, tokens);
             tokens
         })
-    }
-
-    /// The number of tokens of a text.
-    fn count_text(&self, text: &Text<'_>) -> u64 {
-        self.count(text.fingerprint(), text)
     }
 
     /// The number of tokens of a text.
@@ -142,14 +143,10 @@ impl Meter {
         media.saturating_add(tokens)
     }
 
-    pub(crate) fn count_str(&self, text: &str) -> u64 {
-        self.count_text(&text.into())
-    }
-
     /// The number of tokens of all `parts`.
     pub(crate) fn parts<'m>(&self, parts: impl Iterator<Item = PartRef<'m>>) -> u64 {
         parts.fold(0, |sum, part| {
-            let text = Text::of_part(part).map_or(0, |text| self.count_text(&text));
+            let text = Text::of_part(part).map_or(0, |text| self.count(text));
             sum.saturating_add(media_cost(part)).saturating_add(text)
         })
     }
@@ -208,9 +205,9 @@ mod tests {
     #[test]
     fn there_are_never_too_many_counts() {
         let meter = Meter::new(Arc::new(Estimate));
-        let print = |i: usize| Fingerprint::of(&i.to_le_bytes());
+        let print = |i: usize| fingerprint(&i.to_le_bytes());
         for i in 0..=2 * MOST_COUNTS {
-            assert_eq!(meter.count(print(i), &"12345678".into()), 2);
+            assert_eq!(meter.count_as(print(i), &"12345678".into()), 2);
             assert_eq!(meter.known(print(i)), Some(2));
         }
         assert_eq!(meter.known(print(0)), None);
@@ -229,7 +226,7 @@ mod tests {
             let json = Text::of_part(PartRef::Json((&value).into())).unwrap();
             assert_eq!(json.fingerprint(), Text::from(&*text).fingerprint());
             assert_eq!(json.text, text);
-            assert_eq!(meter.count_text(&json), meter.count_str(&text));
+            assert_eq!(meter.count(json), meter.count(text));
         }
     }
 

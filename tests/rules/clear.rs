@@ -756,7 +756,7 @@ async fn c16_a_pass_waits_for_a_store_that_is_down_only_once() {
         let report = reduction.clear(Plain, &mut messages).await.unwrap();
 
         let asked = down.writes();
-        assert!((8..16).contains(&asked), "it was asked {asked} times");
+        assert!((1..=8).contains(&asked), "it was asked {asked} times");
         let with = |tool: &str, outcome: Outcome| {
             let decisions = report
                 .decisions
@@ -786,7 +786,7 @@ async fn c16_a_pass_waits_for_a_store_that_is_down_only_once() {
             .decisions
             .iter()
             .filter_map(|decision| decision.error.as_deref());
-        let not_tried = "not tried: the store was unavailable 8 times in a row during this pass";
+        let not_tried = "not tried: the store was unavailable during this pass";
         assert_eq!(
             errors.filter(|error| *error == not_tried).count() as u64,
             50 - asked
@@ -836,7 +836,7 @@ async fn c16_a_store_that_is_down_is_not_asked_to_compare() {
         .count();
     assert_eq!((failed, report.is_change()), (99, false));
     assert!(
-        (8..16).contains(&(down.reads() - reads)),
+        (1..=8).contains(&(down.reads() - reads)),
         "it was asked {} times",
         down.reads() - reads
     );

@@ -108,7 +108,8 @@ async fn c6_a_pass_that_frees_too_little_after_a_failed_save_changes_nothing() {
         .cleared_input_tokens();
     for then in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
         let store = Faulty::new(memory());
-        store.fault_on_write(4, Fault::Fail(ErrorKind::Unavailable));
+        // A store that is unavailable would not be asked again.
+        store.fault_on_write(4, Fault::Fail(ErrorKind::Other));
         // A placeholder has fewer bytes than a hint, so a lost result would free more.
         let at_least = if then == OnStoreFailure::KeepOriginal {
             frees

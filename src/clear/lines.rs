@@ -5,13 +5,13 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::backend::key::digest;
-use crate::backend::layout::Phase;
-use crate::preview::text::lines::{count_lines, opening};
 use bytes::Bytes;
 
+use super::stores::{NotDone, Stores};
 use crate::backend::content::{Id, Name, Target};
-use crate::backend::{Backend, Location};
+use crate::backend::key::digest;
+use crate::backend::layout::Phase;
+use crate::backend::{Backend, ErrorKind, Location};
 use crate::config::{Policy, PreviewLength};
 use crate::content::Part;
 use crate::format::PartRef;
@@ -19,7 +19,10 @@ use crate::format::owned::{decode, raw};
 use crate::hint::{Draft, Kind};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
-use crate::report::{DecisionFailure, ErrorSource, Subject};
+use crate::preview::text::lines::{count_lines, opening};
+use crate::preview::text::utf8::text_of;
+use crate::read_back::{shows_only, texts_in};
+use crate::report::{Decision, DecisionFailure, ErrorSource, Reason, Subject};
 use crate::session::Session;
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
@@ -46,19 +49,88 @@ pub(super) enum Line {
     Shorten(Vec<Shown>, Box<Line>),
 }
 
+impl Line {
+    /// Its texts, if its name is free and apparent hints of ours are ours.
+    fn texts(&self) -> Vec<&str> {
+        match self {
+            Self::Ready(text, _) | Self::Kept(text) | Self::Store { expected: text, .. } => {
+                vec![text]
+            }
+            Self::Shorten(shown, _) => shown.iter().map(|shown| &*shown.expected).collect(),
+        }
+    }
+
+    /// Compares apparent hints of ours with the stored content. A line of other hints is an ordinary text, which has to
+    /// be stored.
+    pub(super) async fn compared(
+        self,
+        stores: &Stores<'_>,
+        decision: &mut Decision,
+    ) -> Result<Self, Reason> {
+        let Self::Shorten(hints, otherwise) = self else {
+            return Ok(self);
+        };
+        let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
+        for shown in hints {
+            let found = preview_of_content(stores, &shown, decision).await?;
+            let Some(stored) = shown.own.stored else {
+                texts.push(shown.expected);
+                continue;
+            };
+            let Some(preview) = found else {
+                return Ok(*otherwise);
+            };
+            let mut draft = shown.draft;
+            draft.hint.preview = preview;
+            texts.push(stores.session.hint(draft, Some(stored.location.clone())));
+            locations.push(stored.location);
+        }
+        let text = join(texts.iter().map(String::as_str));
+        Ok(Self::Ready(text, locations))
+    }
+
+    /// Stores its content, and adds the locations of the originals to the decision.
+    pub(super) async fn stored(
+        self,
+        stores: &Stores<'_>,
+        decision: &mut Decision,
+    ) -> Result<Self, NotDone> {
+        let line = match self {
+            Self::Store {
+                backend,
+                target,
+                content,
+                draft,
+                ..
+            } => {
+                let location = stores.save(&backend, &target, content, decision).await?;
+                let hint = stores.session.hint(*draft, location.clone());
+                Self::Ready(hint, location.into_iter().collect())
+            }
+            // It has been compared before.
+            Self::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
+            line => line,
+        };
+        if let Self::Ready(_, locations) = &line {
+            decision.locations.extend(locations.iter().cloned());
+        }
+        Ok(line)
+    }
+}
+
 /// A hint in the conversation that may be ours.
 #[derive(Debug)]
 pub(super) struct Shown {
-    pub(super) own: ApparentHint,
+    own: ApparentHint,
     /// The hint that replaces it.
-    pub(super) draft: Draft,
-    pub(super) previewer: Previewer,
+    draft: Draft,
+    previewer: Previewer,
     /// Maximum number of bytes of the new hint's preview.
-    pub(super) budget: usize,
+    budget: usize,
     /// Maximum number of bytes of its preview when it was truncated.
-    pub(super) was_previewed_in: usize,
+    was_previewed_in: usize,
     /// The new hint as it is expected to be.
-    pub(super) expected: String,
+    expected: String,
 }
 
 /// The result or call that a line is about.
@@ -317,44 +389,59 @@ impl<'a> Stubs<'a> {
     }
 }
 
-/// The text of a line.
-#[derive(Debug)]
-pub(super) struct LineText {
-    pub(super) text: String,
-    /// True for a text that stays, as a part of its own.
-    pub(super) is_kept: bool,
-}
-
-/// The texts of `lines`, if all names are free and apparent hints of ours are ours.
-pub(super) fn expected(lines: &[Line]) -> Vec<LineText> {
-    let mut texts = Vec::with_capacity(lines.len());
-    for line in lines {
-        let is_kept = matches!(line, Line::Kept(_));
-        let mut add = |text: &String| {
-            let text = text.clone();
-            texts.push(LineText { text, is_kept });
-        };
-        match line {
-            Line::Ready(text, _) | Line::Kept(text) | Line::Store { expected: text, .. } => {
-                add(text);
+/// Returns the preview of the stored content that a hint shows; `None` if the hint shows something else, or leads nowhere.
+async fn preview_of_content(
+    stores: &Stores<'_>,
+    shown: &Shown,
+    decision: &mut Decision,
+) -> Result<Option<String>, Reason> {
+    let Shown {
+        own,
+        previewer,
+        budget,
+        was_previewed_in,
+        ..
+    } = shown;
+    let hint = &own.hint;
+    let Some(stored) = &own.stored else {
+        return Ok(None);
+    };
+    // A hint no longer than one of ours may be left alone.
+    let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
+        && hint.preview.len() <= *was_previewed_in;
+    let content = match stores.ask(&stored.backend, stored.whole(), decision).await {
+        Ok(Some(content)) => content,
+        // Too large to compare.
+        Ok(None) if may_stay => return Err(Reason::Unverified),
+        Ok(None) => return Ok(None),
+        Err(Some(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
+        Err(error) => {
+            if let Some(error) = error {
+                decision.fail(ErrorSource::Store.said(&error));
             }
-            Line::Shorten(shown, _) => shown.iter().for_each(|shown| add(&shown.expected)),
+            return Err(Reason::StoreFailed);
         }
+    };
+    let own = |text: &str| previewer.own(text, *was_previewed_in)?.ok();
+    if !shows_only(hint, &content, own) {
+        return Ok(None);
     }
-    texts
-}
-
-/// Joins lines into one text, leaving out empty ones.
-pub(super) fn join<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
-    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-    lines.join("\n")
+    if hint.kind == Kind::Cleared && hint.preview.len() <= *budget {
+        return Ok(Some(hint.preview.clone()));
+    }
+    let text = texts_in(hint, &content).unwrap_or(&content);
+    let (preview, problem) = previewer.show(&text_of(text), *budget);
+    decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
+    Ok(Some(preview))
 }
 
 /// The parts of a cleared result: neighbouring hints are one text.
-pub(super) fn parts_of(lines: &[LineText]) -> Vec<Part> {
-    let parts = lines.chunk_by(|one, next| !one.is_kept && !next.is_kept);
-    let texts = parts.map(|lines| join(lines.iter().map(|line| &*line.text)));
-    let mut texts: Vec<Part> = texts
+pub(super) fn parts_of(lines: &[Line]) -> Vec<Part> {
+    let is_kept = |line: &Line| matches!(line, Line::Kept(_));
+    let parts = lines.chunk_by(|one, next| !is_kept(one) && !is_kept(next));
+    let mut texts: Vec<Part> = parts
+        .map(joined)
         .filter(|text| !text.is_empty())
         .map(Part::Text)
         .collect();
@@ -362,4 +449,20 @@ pub(super) fn parts_of(lines: &[LineText]) -> Vec<Part> {
         texts.push("".into());
     }
     texts
+}
+
+/// All texts of lines in one.
+pub(super) fn joined(lines: &[Line]) -> String {
+    join(texts_of(lines))
+}
+
+/// The texts of lines.
+pub(super) fn texts_of(lines: &[Line]) -> impl Iterator<Item = &str> {
+    lines.iter().flat_map(Line::texts)
+}
+
+/// Joins lines into one text, leaving out empty ones.
+fn join<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
+    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }

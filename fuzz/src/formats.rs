@@ -1,14 +1,13 @@
 //! Messages of each wire format, as JSON, however malformed: reading and replacing keep the
 //! format's contract, and a pass over them keeps L1 to L5 and L12.
 
-use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::{OnStoreFailure, StoredNames};
 use serde_json::Value;
 
 use crate::laws::pass::pass_over;
-use crate::laws::wire::Wire;
+use crate::laws::wire::{Anthropic, Gemini, OpenAiChat, Responses, Wire};
 use crate::laws::world::{Counter, Handlers, Previews, Setup, Tools, memory};
 use crate::laws::{assert_held, block_on};
 

@@ -24,7 +24,7 @@ use crate::preview::heads::{heads, without_repeats};
 use crate::preview::outcomes::{ending, without_header};
 use crate::preview::signs::{COUNTS, EXIT, signs};
 use crate::preview::text::lines::Length;
-use crate::preview::units::{CUT, Unit, is_heading, own_text};
+use crate::preview::units::{CUT, Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 4;
@@ -36,6 +36,10 @@ const FAILING: usize = 4;
 const HEADS: usize = 3;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.0;
+/// Extra worth of a Han character, and the number of characters that count: words of such scripts
+/// are not found as names.
+const HAN: f32 = 0.04;
+const MAX_HAN: usize = 64;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
@@ -142,9 +146,19 @@ fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
 
 /// Extra worth of each unit.
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
+    // Names are mostly how one looks something up in a file.
+    let of_han = if is_excerpt_of_file(units) { 0.0 } else { HAN };
     let extra = failure_worth(units).into_iter().zip(units);
-    let extra = extra.map(|(failure, unit)| failure + if is_heading(unit) { HEADING } else { 0.0 });
+    let extra = extra.map(|(failure, unit)| {
+        let heading = if is_heading(unit) { HEADING } else { 0.0 };
+        let han = unit.text.chars().filter(|sign| is_han(*sign));
+        failure + heading + of_han * han.take(MAX_HAN).count() as f32
+    });
     extra.collect()
+}
+
+fn is_han(sign: char) -> bool {
+    ('\u{4e00}'..='\u{9fff}').contains(&sign)
 }
 
 impl<'u, 't> Chooser<'u, 't> {

@@ -157,7 +157,7 @@ pub(crate) fn holds_only(preview: &str, plain: &str, bytes: u64) -> bool {
 /// Returns true if each row shows a line of `plain`, or a part of it, under its number or right below the one before.
 fn are_rows(rows: &str, plain: &str, bytes: u64) -> bool {
     let mut lines = plain.split('\n').zip(1..).peekable();
-    // What is not shown yet of the last line that has a row, and its number.
+    // The rest of the last line that has a row, and its number.
     let (mut open, mut at) = ("", 0);
     rows.split('\n').all(|row| {
         let next = lines.peek().filter(|_| at > 0).and_then(|(line, _)| {

@@ -11,13 +11,17 @@
 //! [… more …]
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
-use crate::preview::outcomes::without_header;
+use crate::preview::cost::about_tokens;
+use crate::preview::failures::failure_worth;
+use crate::preview::found::Found;
+use crate::preview::outcomes::{ending, without_header};
 use crate::preview::pattern::pattern;
 use crate::preview::plain::plain;
 use crate::preview::records::{MORE, cut};
@@ -37,6 +41,10 @@ const MAX_PATH: usize = 300;
 const WHOLE: &str = ", whole]\n";
 /// Maximum length in bytes of a line that is shown whole.
 const MAX_LINE: usize = 200;
+/// Extra worth of an exit code or a count.
+const TOLD: f32 = 4.0;
+/// Estimated tokens of the end of a line and its number.
+const PER_LINE: f32 = 3.0;
 
 /// A path, the number of a line, and its text, as `grep -n` and its like write them.
 static MATCH: LazyLock<Regex> =
@@ -133,17 +141,38 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     (!shown.is_empty()).then(|| format!("{head}]\n{others}{shown}{MORE}"))
 }
 
-/// The order in which files and lines are taken: the paths of a few files, then the first match of each file, the second
-/// of each and so on, then the lines around matches.
+/// The order in which files and lines are taken: the paths of a few files, and then all lines, those that match before
+/// those around them, and those that are worth most before others, of each file in turn.
 fn order(files: &[FileMatches<'_>]) -> impl Iterator<Item = (usize, Option<usize>)> + use<> {
-    let mut lines = Vec::new();
-    for (at, file) in files.iter().enumerate() {
-        let of_file = file.lines.iter().enumerate();
-        lines.extend(of_file.map(|(nth, line)| (!line.is_match, nth, at)));
+    let places = files.iter().enumerate();
+    let places = places.flat_map(|(at, file)| (0..file.lines.len()).map(move |nth| (at, nth)));
+    let places: Vec<(usize, usize)> = places.collect();
+    let lines = places.iter().map(|(at, nth)| &files[*at].lines[*nth]);
+    let lines: Vec<&FoundLine<'_>> = lines.collect();
+    let units = lines.iter().map(|line| Unit::line(line.text, 0));
+    let units: Vec<Unit<'_>> = units.collect();
+    let mut found = Found::new(&units);
+    let mut extra = failure_worth(&units);
+    ending(&units).into_iter().for_each(|at| extra[at] += TOLD);
+    let entry = |found: &Found<'_>, at: usize| {
+        let (line, (_, nth)) = (lines[at], places[at]);
+        let worth = (extra[at] + found.gain_of_unit(at)) / (about_tokens(line.text) + PER_LINE);
+        (line.is_match, worth.to_bits(), Reverse((nth, at)))
+    };
+    let mut open: BinaryHeap<_> = (0..lines.len()).map(|at| entry(&found, at)).collect();
+    let mut sorted = Vec::new();
+    while let Some(best) = open.pop() {
+        let Reverse((nth, at)) = best.2;
+        let now = entry(&found, at);
+        if open.peek().is_some_and(|next| now < *next) {
+            open.push(now);
+        } else {
+            found.show(at);
+            sorted.push((places[at].0, Some(nth)));
+        }
     }
-    lines.sort_unstable();
     let paths = (0..files.len().min(MAX_PATHS)).map(|file| (file, None));
-    paths.chain(lines.into_iter().map(|(_, nth, at)| (at, Some(nth))))
+    paths.chain(sorted)
 }
 
 /// The lines of a search by file, and all others.
@@ -224,7 +253,7 @@ mod tests {
         12:    let total = price(order);
         24:    let total = price(order);
         36:    let total = price(order);
-        48:    let total = price(order);
+        84:    let total = round_half_up(order);
         src/lib.rs:12:    let total = price(order);
         tests/cart.rs (9)
         12:    let total = price(order);

@@ -1,6 +1,6 @@
 //! The base URLs at which an agent is set up to find its providers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -49,13 +49,19 @@ fn of(
     arguments: &[String],
     variables: &Variables,
 ) -> Result<Endpoints, String> {
-    let settings = agent.facts().settings.path();
     match agent {
         Agent::ClaudeCode => claude_code(folder, arguments, variables),
-        Agent::Codex => codex(settings.as_deref(), folder, arguments, variables),
+        Agent::Codex => {
+            let settings = agent.facts().settings;
+            let system = Some(PathBuf::from("/etc/codex/config.toml"));
+            let own = [system, settings.join("config.toml")];
+            let own: Vec<_> = own.into_iter().flatten().collect();
+            let login = settings.join("auth.json");
+            codex(&own, login.as_deref(), folder, arguments, variables)
+        }
         Agent::GeminiCli => gemini_cli(folder, variables),
-        Agent::OpenCode => opencode(settings.as_deref(), folder, arguments, variables),
-        Agent::Pi => pi(settings.as_deref(), arguments),
+        Agent::OpenCode => opencode(folder, arguments, variables),
+        Agent::Pi => pi(agent.facts().settings.path().as_deref(), arguments),
     }
 }
 
@@ -118,9 +124,10 @@ fn claude_code(
     }
 }
 
-/// Follows a base URL in the agent's own `settings`, a folder.
+/// Reads the `own` files of Codex, the stronger last, and the one of its `login`.
 fn codex(
-    settings: Option<&Path>,
+    own: &[PathBuf],
+    login: Option<&Path>,
     folder: &Path,
     arguments: &[String],
     variables: &Variables,
@@ -141,38 +148,39 @@ fn codex(
                 .to_owned(),
         );
     }
-    let own = settings.map(|settings| settings.join("config.toml"));
-    let table = |file: &Path| {
-        toml::from_str::<toml::Table>(&text(file)?)
-            .map_err(|_| format!("{} is not TOML: mend it", file.display()))
-    };
-    let mut all = vec![
-        own.as_deref()
-            .map_or_else(|| Ok(toml::Table::new()), table)?,
-    ];
+    let is_own = |file: &Path| own.iter().any(|own| is_same_file(own, file));
     let others = folder
         .ancestors()
         .map(|folder| folder.join(".codex/config.toml"))
-        .chain(
-            ["config.toml", "managed_config.toml"].map(|name| Path::new("/etc/codex").join(name)),
-        );
-    for file in others.filter(|file| !own.iter().any(|own| is_same_file(own, file))) {
-        let table = table(&file)?;
-        if let Some(name) = CHOICES.iter().find(|name| table.contains_key(**name)) {
-            return Err(elsewhere(name, &file, "your own config.toml"));
+        .chain(["/etc/codex/managed_config.toml".into()])
+        .filter(|file| !is_own(file));
+    let mut all = Vec::new();
+    for file in own.iter().cloned().chain(others) {
+        let table: toml::Table = toml::from_str(&text(&file)?)
+            .map_err(|_| format!("{} is not TOML: mend it", file.display()))?;
+        // Some versions take them from trusted projects, and others from none.
+        let foreign = CHOICES.iter().find(|name| table.contains_key(**name));
+        if let Some(name) = foreign.filter(|_| !is_own(&file)) {
+            return Err(format!(
+                "`{name}` is set in {}, and it depends on the agent's version whether that counts: set it in your own config.toml alone",
+                file.display()
+            ));
         }
         all.push(table);
     }
-    let mut profiles = all
+    let profiles = all
         .iter()
-        .filter_map(|table| table.get("profiles")?.as_table())
-        .flat_map(toml::Table::values);
-    if all[0].contains_key("profile")
+        .filter_map(|table| table.get("profiles")?.as_table());
+    let mut profiles = profiles.flat_map(toml::Table::values);
+    if all.iter().any(|table| table.contains_key("profile"))
         && profiles.any(|one| CHOICES.iter().any(|name| one.get(name).is_some()))
     {
         return Err("a profile of the agent chooses its endpoint, and it depends on the agent's version whether that counts: set it above the profiles in your config.toml".to_owned());
     }
-    let chosen = |name| Some(all[0].get(name)?.as_str()?.to_owned());
+    let chosen = |name| {
+        let mut values = all.iter().rev().filter_map(|table| table.get(name));
+        Some(values.next()?.as_str()?.to_owned())
+    };
     if let Some(provider) = chosen("model_provider").filter(|name| name != "openai") {
         return Err(format!(
             "the agent has a `model_provider` of its own, `{provider}`, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `base_url` to the server's"
@@ -181,8 +189,7 @@ fn codex(
     if let Some(url) = chosen("openai_base_url") {
         return Ok([("openai", url)].into());
     }
-    let login = settings.map(|settings| json(&settings.join("auth.json")));
-    let login = login.transpose()?.unwrap_or_default();
+    let login = login.map(json).transpose()?.unwrap_or_default();
     let is_key = match &login["auth_mode"] {
         Value::Null => login["tokens"].is_null() || login["OPENAI_API_KEY"].is_string(),
         mode => mode == "apikey",
@@ -251,68 +258,70 @@ fn gemini_cli(folder: &Path, variables: &Variables) -> Result<Endpoints, String>
     Ok(Endpoints::from_iter(url.map(|url| ("gemini", url))))
 }
 
-/// Follows a base URL in the agent's own `settings`, a folder.
 fn opencode(
-    settings: Option<&Path>,
     folder: &Path,
     arguments: &[String],
     variables: &Variables,
 ) -> Result<Endpoints, String> {
     const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
     refuse_others(values(options(arguments), "--model", "-m"))?;
-    let files_in = |folder: PathBuf| FILES.map(|name| folder.join(name));
-    let own = settings.map(|settings| files_in(settings.to_owned()));
-    let own = own.into_iter().flatten().collect::<Vec<_>>();
-    let mut all = Endpoints::new();
-    for file in &own {
-        for (name, url) in opencode_urls(&json(file)?)? {
-            if all
-                .insert(name, url.clone())
-                .is_some_and(|other| other != url)
-            {
-                return Err(elsewhere("baseURL", file, "one of its two own files"));
-            }
-        }
-    }
+    let global = Agent::OpenCode.facts().settings.path();
     let of_user = std::env::home_dir().map(|home| home.join(".opencode"));
     let named = given(variables, "OPENCODE_CONFIG_DIR").map(PathBuf::from);
-    let above = folder.ancestors();
-    let above = above.flat_map(|above| [above.to_path_buf(), above.join(".opencode")]);
-    let others = above.chain(of_user).chain(named).flat_map(files_in);
-    let others = others
-        .chain(settings.map(|settings| settings.join("config.json")))
+    let own = global.iter().cloned().chain(of_user).chain(named);
+    let own = own.flat_map(|folder| FILES.map(|name| folder.join(name)));
+    let own = own
+        .chain(global.iter().map(|folder| folder.join("config.json")))
         .chain(given(variables, "OPENCODE_CONFIG").map(PathBuf::from));
-    // Of some, it depends on the folder and on the agent's version whether they count.
-    for file in others.filter(|file| !own.iter().any(|own| is_same_file(own, file))) {
-        if !opencode_urls(&json(&file)?)?.is_empty() {
-            return Err(elsewhere("baseURL", &file, "your own opencode.json"));
+    // It looks for others up to the root of the repository.
+    let root = folder
+        .ancestors()
+        .find(|folder| folder.join(".git").exists());
+    let above = folder.ancestors().flat_map(|above| {
+        let is_read = root.is_none_or(|root| above.starts_with(root))
+            && !variables.contains_key("OPENCODE_DISABLE_PROJECT_CONFIG");
+        let folders = [above.to_path_buf(), above.join(".opencode")];
+        let files = folders.map(|folder| FILES.map(|name| folder.join(name)));
+        files.into_iter().flatten().map(move |file| (file, is_read))
+    });
+    let mut found: BTreeMap<&str, BTreeSet<Option<String>>> = BTreeMap::new();
+    for (file, is_read) in own.map(|file| (file, true)).chain(above) {
+        for (name, url) in opencode_urls(&json(&file)?, variables)? {
+            let urls = found.entry(name).or_default();
+            urls.insert(Some(url));
+            // Without the file, it may be the public one.
+            urls.extend((!is_read).then_some(None));
         }
     }
-    let content = "OPENCODE_CONFIG_CONTENT";
-    let text = given(variables, content).unwrap_or_else(|| "null".to_owned());
-    let last =
-        serde_json::from_str(&text).map_err(|_| format!("{content} is not JSON: mend it"))?;
-    if !opencode_urls(&last)?.is_empty() {
-        return Err(elsewhere(
-            "baseURL",
-            content.as_ref(),
-            "your own opencode.json",
-        ));
-    }
-    // The client of Google reads none.
-    for (name, variable) in [
-        ("anthropic", "ANTHROPIC_BASE_URL"),
-        ("openai", "OPENAI_BASE_URL"),
-    ] {
-        if let Some(url) = given(variables, variable) {
-            all.entry(name).or_insert(url);
+    let last = match given(variables, "OPENCODE_CONFIG_CONTENT") {
+        Some(text) => serde_json::from_str(&text)
+            .map_err(|_| "OPENCODE_CONFIG_CONTENT is not JSON: mend it")?,
+        None => Value::Null,
+    };
+    let last = opencode_urls(&last, variables)?;
+    let mut all = Endpoints::new();
+    for (_, name) in NAMES {
+        let of_variable = match name {
+            "anthropic" => given(variables, "ANTHROPIC_BASE_URL"),
+            "openai" => given(variables, "OPENAI_BASE_URL"),
+            // The client of this provider reads none.
+            _ => None,
+        };
+        let in_files = found.remove(name).unwrap_or_default();
+        if in_files.len() > 1 && !last.contains_key(name) {
+            return Err(format!(
+                "files of the agent differ in the base URL of {name}: leave one, or set it in OPENCODE_CONFIG_CONTENT, which counts most"
+            ));
         }
+        let in_files = in_files.into_iter().flatten().next();
+        let url = last.get(name).cloned().or(in_files).or(of_variable);
+        all.extend(url.map(|url| (name, url)));
     }
     Ok(all)
 }
 
 /// The base URLs in settings of OpenCode.
-fn opencode_urls(settings: &Value) -> Result<Endpoints, String> {
+fn opencode_urls(settings: &Value, variables: &Variables) -> Result<Endpoints, String> {
     let agents = ["agent", "mode"].map(|kind| settings[kind].as_object());
     let agents = agents.into_iter().flatten().flat_map(Map::values);
     let models = agents.map(|agent| &agent["model"]);
@@ -333,12 +342,19 @@ fn opencode_urls(settings: &Value) -> Result<Endpoints, String> {
         let Some(url) = url_in(&provider["options"]["baseURL"]) else {
             continue;
         };
-        if url.contains('{') {
-            return Err(format!(
-                "the base URL of {theirs} is put together from other places: write it out"
-            ));
-        }
-        found.insert(name, url.to_owned());
+        let variable = url.strip_prefix("{env:");
+        let url = match variable.and_then(|rest| rest.strip_suffix('}')) {
+            Some(name) => given(variables, name).ok_or_else(|| {
+                format!("the base URL of {theirs} is in {name}, which is not set")
+            })?,
+            None if url.contains('{') => {
+                return Err(format!(
+                    "the base URL of {theirs} is put together from other places: write it out"
+                ));
+            }
+            None => url.to_owned(),
+        };
+        found.insert(name, url);
     }
     Ok(found)
 }
@@ -380,14 +396,6 @@ fn pi(folder: Option<&Path>, arguments: &[String]) -> Result<Endpoints, String> 
         found.extend(url_in(&provider["baseUrl"]).map(|url| (name, url.to_owned())));
     }
     Ok(found)
-}
-
-/// The problem with a setting in another place than the one in which it is followed.
-fn elsewhere(name: &str, file: &Path, place: &str) -> String {
-    format!(
-        "`{name}` is set in {}, and it may depend on the agent's version whether that counts: set it in {place} alone",
-        file.display()
-    )
 }
 
 /// The value of a variable that is set to something.
@@ -496,6 +504,10 @@ mod tests {
         let inner = folder.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();
         fs::create_dir_all(folder.path().join(".git")).unwrap();
+        let own = [
+            folder.path().join("system.toml"),
+            folder.path().join("user.toml"),
+        ];
         let arguments: Vec<_> = arguments.iter().map(|&one| one.to_owned()).collect();
         let variables = variables.iter();
         let variables = variables
@@ -503,10 +515,11 @@ mod tests {
             .collect();
         let is_split = matches!(agent, Agent::Codex | Agent::OpenCode | Agent::GeminiCli);
         let at = if is_split { &inner } else { folder.path() };
-        let own = folder.path().join("own");
         match agent {
-            Agent::Codex => codex(Some(&own), at, &arguments, &variables),
-            Agent::OpenCode => opencode(Some(&own), at, &arguments, &variables),
+            Agent::Codex => {
+                let login = folder.path().join("auth.json");
+                codex(&own, Some(&login), at, &arguments, &variables)
+            }
             Agent::Pi => pi(Some(at), &arguments),
             agent => of(agent, at, &arguments, &variables),
         }
@@ -524,8 +537,14 @@ mod tests {
             ),
             (
                 Agent::Codex,
-                "own/config.toml",
+                "user.toml",
                 format!("openai_base_url = \"{url}\"\n[profiles.p]\nmodel = \"m\"\n"),
+                "openai",
+            ),
+            (
+                Agent::Codex,
+                "system.toml",
+                format!("openai_base_url = \"{url}\"\n"),
                 "openai",
             ),
             (
@@ -536,13 +555,13 @@ mod tests {
             ),
             (
                 Agent::OpenCode,
-                "own/opencode.json",
+                "opencode.json",
                 format!(r#"{{"provider": {{"google": {{"options": {{"baseURL": "{url}"}}}}}}}}"#),
                 "gemini",
             ),
             (
                 Agent::OpenCode,
-                "own/opencode.jsonc",
+                "opencode.jsonc",
                 format!(
                     r#"{{/* mine */ "provider": {{"openai": {{"options": {{"baseURL": "{url}"}}}}}}}}"#
                 ),
@@ -576,8 +595,8 @@ mod tests {
         let of_pi =
             r#"{"providers": {"openai": {"models": [{"id": "m", "baseUrl": "http://lab"}]}}}"#;
         let cases: [(Agent, &str, &str, &[&str], &str); 33] = [
-            (Agent::Codex, "own/config.toml", own, &[], "model_provider"),
-            (Agent::Codex, "own/config.toml", profile, &[], "profile"),
+            (Agent::Codex, "user.toml", own, &[], "model_provider"),
+            (Agent::Codex, "user.toml", profile, &[], "profile"),
             (Agent::Codex, ".codex/config.toml", own, &[], "your own"),
             (
                 Agent::Codex,
@@ -586,7 +605,7 @@ mod tests {
                 &[],
                 "your own",
             ),
-            (Agent::Codex, "own/config.toml", "x", &[], "own/config.toml"),
+            (Agent::Codex, "user.toml", "x", &[], "user.toml"),
             (
                 Agent::Codex,
                 "x",
@@ -740,14 +759,14 @@ mod tests {
             r#"{"auth_mode": "chatgpt", "OPENAI_API_KEY": "k", "tokens": {}}"#,
             r#"{"OPENAI_API_KEY": null, "tokens": {"id_token": "t"}}"#,
         ] {
-            let files = [("own/auth.json", login)];
+            let files = [("auth.json", login)];
             let problem = with(Agent::Codex, &files, exec, &[("OPENAI_API_KEY", "k")]);
             let problem = problem.unwrap_err();
             assert!(problem.contains("offcut install codex"), "{problem}");
             with(Agent::Codex, &files, &[], &of_exec).unwrap_err();
             with(Agent::Codex, &files, exec, &of_exec).unwrap();
             // Whoever has set it wants the login to go there.
-            let url = ("own/config.toml", "openai_base_url = \"http://lab\"");
+            let url = ("user.toml", "openai_base_url = \"http://lab\"");
             found(Agent::Codex, &[files[0], url], &[]).unwrap();
         }
         for login in [
@@ -755,7 +774,7 @@ mod tests {
             r#"{"OPENAI_API_KEY": "k", "tokens": {"id_token": "t"}}"#,
             "{}",
         ] {
-            found(Agent::Codex, &[("own/auth.json", login)], &[]).unwrap();
+            found(Agent::Codex, &[("auth.json", login)], &[]).unwrap();
         }
     }
 
@@ -763,39 +782,29 @@ mod tests {
     fn of_a_codex_profile_no_file_hides_another() {
         let user = "profile = \"p\"\n[profiles.p]\nmodel_provider = \"corp\"\n";
         let project = "[profiles.q]\nmodel = \"m\"\n";
-        let files = [("own/config.toml", user), (".codex/config.toml", project)];
+        let files = [("user.toml", user), (".codex/config.toml", project)];
         let problem = found(Agent::Codex, &files, &[]).unwrap_err();
         assert!(problem.contains("profile"), "{problem}");
         found(Agent::Codex, &files[1..], &[]).unwrap();
     }
 
     #[test]
-    fn other_files_of_opencode_are_refused() {
+    fn files_of_opencode_that_differ_are_refused() {
         let settings = |url: &str| {
             format!(r#"{{"provider": {{"openai": {{"options": {{"baseURL": "{url}"}}}}}}}}"#)
         };
-        let [one, other] = ["http://one", "http://other"].map(settings);
-        let own = ("own/opencode.json", &*one);
-        let also = ("own/opencode.jsonc", &*one);
-        let found = with(Agent::OpenCode, &[own, also], &[], &[]).unwrap();
-        assert_eq!(found["openai"], "http://one");
-        for file in [
-            "own/opencode.jsonc",
-            "own/config.json",
-            "opencode.json",
-            "a/opencode.json",
-            "a/.opencode/opencode.jsonc",
-        ] {
-            let files = [own, (file, &*other)];
-            let problem = with(Agent::OpenCode, &files, &[], &[]).unwrap_err();
-            assert!(
-                problem.contains(file) && problem.contains("alone"),
-                "{problem}"
-            );
-        }
-        let content = [("OPENCODE_CONFIG_CONTENT", &*other)];
-        let problem = with(Agent::OpenCode, &[own], &[], &content).unwrap_err();
-        assert!(problem.contains(content[0].0), "{problem}");
+        let [one, other, last] = ["http://one", "http://other", "http://last"].map(settings);
+        let files = [("opencode.json", &*one), ("a/opencode.json", &*other)];
+        let problem = found(Agent::OpenCode, &files, &[]).unwrap_err();
+        assert!(problem.contains("OPENCODE_CONFIG_CONTENT"), "{problem}");
+        let content = [("OPENCODE_CONFIG_CONTENT", &*last)];
+        let all = with(Agent::OpenCode, &files, &[], &content).unwrap();
+        assert_eq!(all["openai"], "http://last");
+        // A file above the repository may be read or not.
+        let above = [("opencode.json", &*one), ("a/.git/HEAD", "")];
+        found(Agent::OpenCode, &above, &[]).unwrap_err();
+        let off = [("OPENCODE_DISABLE_PROJECT_CONFIG", "1")];
+        with(Agent::OpenCode, &files[..1], &[], &off).unwrap_err();
     }
 
     #[test]
@@ -814,7 +823,7 @@ mod tests {
             let found = with(agent, &[], &[], &all).unwrap();
             assert_eq!(found.into_keys().collect::<Vec<_>>(), read, "{agent}");
         }
-        let config = [("own/config.toml", "openai_base_url = \"http://own\"")];
+        let config = [("user.toml", "openai_base_url = \"http://own\"")];
         with(Agent::Codex, &[], &[], &all).unwrap_err();
         let found = with(Agent::Codex, &config, &[], &all).unwrap();
         assert_eq!(found["openai"], "http://own");

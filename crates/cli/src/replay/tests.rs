@@ -167,7 +167,7 @@ fn visibility_equals_the_figures_by_hand() {
         format!("first_line = 1\n{filler}middle_one, middle_two\n{quote}\n{filler}"),
         format!("{filler}middle_one again\n{filler}"),
         // One long line, which is cut at most 40 characters after the name.
-        format!("{}near_the_cut {}", "w ".repeat(125), "w ".repeat(1_000)),
+        format!("{}near_the_cut {}", "w ".repeat(125), "w ".repeat(1_080)),
     ];
     let mut messages = vec![Message::user("go")];
     for (index, text) in results.into_iter().enumerate() {

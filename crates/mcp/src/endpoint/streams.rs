@@ -232,8 +232,9 @@ mod tests {
     }
 
     /// The places of those among `readers` that get a message.
-    async fn way(streams: &Streams, message: &str, readers: &mut [&mut Reader]) -> Vec<usize> {
-        assert!(streams.pass(message.as_bytes()).await, "a message");
+    fn way(streams: &Streams, message: &str, readers: &mut [&mut Reader]) -> Vec<usize> {
+        let is_message = streams.pass(message.as_bytes()).now_or_never();
+        assert!(is_message.expect("there is room"), "a message");
         let all = readers.iter_mut().enumerate();
         let got = all.filter_map(|(nth, reader)| event_of(reader).map(|_| nth));
         got.collect()
@@ -242,41 +243,34 @@ mod tests {
     #[tokio::test]
     async fn messages_find_their_streams() {
         let streams = Streams::new();
-        assert!(way(&streams, LOG, &mut []).await.is_empty());
+        assert!(way(&streams, LOG, &mut []).is_empty());
         let mut one = streams.open(request("1")).unwrap();
         assert!(streams.open(request("1")).is_none());
         let mut own = streams.listen().unwrap();
         assert!(streams.listen().is_none(), "another reads it");
         assert!(event_of(&mut own).is_some(), "it was kept");
-        assert_eq!(way(&streams, LOG, &mut [&mut own, &mut one]).await, [1]);
+        assert_eq!(way(&streams, LOG, &mut [&mut own, &mut one]), [1]);
         let mut two = streams.open(request("2")).unwrap();
-        assert_eq!(
-            way(&streams, LOG, &mut [&mut own, &mut one, &mut two]).await,
-            [0]
-        );
+        assert_eq!(way(&streams, LOG, &mut [&mut own, &mut one, &mut two]), [0]);
         drop(own);
         let odd = r#"{"jsonrpc":"2.0","method":"x","method":"y"}"#;
-        assert_eq!(way(&streams, odd, &mut [&mut one, &mut two]).await, [1]);
-        assert!(!streams.pass(b"[INFO] nonsense").await);
+        assert_eq!(way(&streams, odd, &mut [&mut one, &mut two]), [1]);
+        assert_eq!(streams.pass(b"[INFO] nonsense").now_or_never(), Some(false));
         let mut own = streams.listen().unwrap();
         assert!(event_of(&mut own).is_none());
         let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t1"}}"#;
         let mut all = [&mut own, &mut one, &mut two];
-        assert_eq!(way(&streams, progress, &mut all).await, [1]);
+        assert_eq!(way(&streams, progress, &mut all), [1]);
         let other = progress.replace("t1", "t3");
-        assert_eq!(way(&streams, &other, &mut all).await, [0]);
+        assert_eq!(way(&streams, &other, &mut all), [0]);
         let answer = r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#;
-        assert_eq!(way(&streams, answer, &mut all).await, [1]);
+        assert_eq!(way(&streams, answer, &mut all), [1]);
         assert_eq!(event_of(&mut one), Some(None), "it has ended");
-        assert!(
-            way(&streams, answer, &mut [&mut own, &mut two])
-                .await
-                .is_empty()
-        );
+        assert!(way(&streams, answer, &mut [&mut own, &mut two]).is_empty());
         // The other's client goes away, so nobody gets its messages.
         drop(two);
         let progress = progress.replace("t1", "t2");
-        assert!(way(&streams, &progress, &mut [&mut own]).await.is_empty());
+        assert!(way(&streams, &progress, &mut [&mut own]).is_empty());
         assert!(streams.open(request("2")).is_none(), "it still waits");
     }
 
@@ -300,20 +294,18 @@ mod tests {
         let [mut one, mut two] = ["1", "2"].map(|key| streams.open(request(key)).unwrap());
         let mut own = streams.listen().unwrap();
         let values = "1,".repeat(1 << 20);
-        let mut dense = async |before: &str, after: &str| {
+        let mut dense = |before: &str, after: &str| {
             let message = format!(r#"{{"jsonrpc":"2.0",{before}{{"a":[{values}1]}}{after}}}"#);
-            way(&streams, &message, &mut [&mut own, &mut one, &mut two]).await
+            way(&streams, &message, &mut [&mut own, &mut one, &mut two])
         };
-        assert_eq!(dense(r#""method":"x","params":"#, "").await, [0]);
+        assert_eq!(dense(r#""method":"x","params":"#, ""), [0]);
         // Its outline lacks the id, so it goes where messages without a request go.
-        assert_eq!(dense(r#""error":null,"id":2,"result":"#, "").await, [0]);
-        assert_eq!(dense(r#""result":"#, r#","id":1"#).await, [1]);
+        assert_eq!(dense(r#""error":null,"id":2,"result":"#, ""), [0]);
+        assert_eq!(dense(r#""result":"#, r#","id":1"#), [1]);
         let message = format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"a":[{values}1]}}}}"#);
-        assert_eq!(
-            way(&streams, &message, &mut [&mut own, &mut two]).await,
-            [1]
-        );
-        assert!(!streams.pass(values.as_bytes()).await);
+        assert_eq!(way(&streams, &message, &mut [&mut own, &mut two]), [1]);
+        let is_message = streams.pass(values.as_bytes()).now_or_never();
+        assert_eq!(is_message, Some(false));
     }
 
     #[tokio::test(start_paused = true)]

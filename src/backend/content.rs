@@ -16,7 +16,8 @@ use crate::backend::key::digest;
 use crate::backend::layout::{Phase, is_reserved};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, ReadRange, Writer};
 
-pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
+pub(crate) use names::{DIGEST_EXAMPLE, Id, media_type, suffix};
+use names::{ending, longest_name};
 pub use reuse::REUSED_FOR;
 pub(crate) use reuse::{Marks, day, is_outdated, is_taken};
 
@@ -53,7 +54,7 @@ impl Roots {
     /// replaces all sessions on the way.
     pub(crate) fn session(&self, id: &str) -> Self {
         let mut prefix = format!("{}{}/", self.prefix, Key::session_segment(id));
-        let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE).file();
+        let longest = longest_name(true);
         if Key::new(format!("{prefix}{}/{longest}", Phase::Truncate.folder())).is_err() {
             let sessions = digest(&prefix.as_bytes()[self.root..]);
             prefix = format!("{}{sessions}/", &prefix[..self.root]);
@@ -101,11 +102,8 @@ impl Roots {
 
 /// A key as long as any below `roots`.
 pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
-    key(
-        roots,
-        Phase::Truncate,
-        &Name::longest(has_given_ids).with_digest(DIGEST_EXAMPLE),
-    )
+    let (prefix, folder) = (&roots.prefix, Phase::Truncate.folder());
+    safe_key(format!("{prefix}{folder}/{}", longest_name(has_given_ids)))
 }
 
 /// The key under which a trial of a store stores its content, which has this `digest`: among the
@@ -121,12 +119,6 @@ pub(crate) fn place_of(store: &dyn Backend, key: &Key) -> Location {
     place.map(Location::new).unwrap_or(location)
 }
 
-/// The key of the content with this name.
-pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
-    let (prefix, folder) = (&roots.prefix, phase.folder());
-    safe_key(format!("{prefix}{folder}/{}", name.file()))
-}
-
 #[expect(
     clippy::expect_used,
     reason = "prefix, phase and name are all made of safe segments of bounded length"
@@ -135,11 +127,11 @@ fn safe_key(path: String) -> Key {
     Key::new(path).expect("safe segments")
 }
 
-/// The names that content may get: its own, one that is free even if the first is taken, and one for
-/// each day, for content that was stored under both long ago.
+/// The names that content may get: its own, which is an id if that is safe, else its digest; one that is free even if
+/// the first is taken; and one for each day, for content that was stored under both long ago.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    first: Key,
+    pub(crate) first: Key,
     second: Key,
     /// Folder of both.
     folder: String,
@@ -148,15 +140,24 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A target for content with this `digest`.
-    pub(crate) fn new(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
-        let second = key(roots, phase, &name.with_digest(digest));
+    /// A target for content with this `digest`, named by its id and a suffix, with the file ending of its media type.
+    pub(crate) fn new(
+        roots: &Roots,
+        phase: Phase,
+        id: &Id,
+        suffix: &str,
+        mime: Option<&str>,
+        digest: &str,
+    ) -> Self {
+        let folder = format!("{}{}/", roots.prefix, phase.folder());
+        let stem = id.text.as_deref().unwrap_or(digest);
+        let ending = mime.map_or("", ending);
         Self {
-            first: key(roots, phase, name),
-            second,
-            folder: format!("{}{}/", roots.prefix, phase.folder()),
+            first: safe_key(format!("{folder}{stem}{suffix}{ending}")),
+            second: safe_key(format!("{folder}{stem}{suffix}-{digest}{ending}")),
+            folder,
             digest: digest.to_owned(),
-            ending: name.ending(),
+            ending,
         }
     }
 
@@ -339,6 +340,21 @@ mod tests {
         ] {
             assert!(!own(foreign), "{foreign}");
         }
+    }
+
+    #[test]
+    fn content_is_named_by_its_id_or_its_digest() {
+        let names = |id: &str, suffix: &str, mime| {
+            let id = Id::of_call(id);
+            let target = Target::new(&Roots::default(), Phase::Clear, &id, suffix, mime, "0d");
+            [target.first, target.second].map(|key| key.to_string())
+        };
+        let own = names("call_1", "-2", Some("image/png"));
+        assert_eq!(own, ["clear/call_1-2.png", "clear/call_1-2-0d.png"]);
+        assert_eq!(
+            names("../x", "-args", None),
+            ["clear/0d-args", "clear/0d-args-0d"]
+        );
     }
 
     #[test]

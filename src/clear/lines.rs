@@ -8,10 +8,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::stores::{NotDone, Stores};
-use crate::backend::content::{Id, Name, Target};
+use crate::backend::content::{Id, Target, suffix};
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::backend::{Backend, ErrorKind, Location};
+use crate::backend::{Backend, ErrorKind, Key, Location};
 use crate::config::{Policy, PreviewLength};
 use crate::content::Part;
 use crate::format::PartRef;
@@ -174,7 +174,7 @@ pub(super) struct Stubs<'a> {
     /// Number of bytes left, in this result, for hints that do not lead into a store.
     room: usize,
     /// The names used in this pass, and the digest of what is stored under each.
-    names: HashMap<String, String>,
+    names: HashMap<Key, String>,
 }
 
 impl<'a> Stubs<'a> {
@@ -299,12 +299,18 @@ impl<'a> Stubs<'a> {
     }
 
     /// A target whose name no other content has in this pass.
-    pub(super) fn target(&mut self, id: &Id, name: &Name, digest: &str) -> Target {
-        let first = self.names.entry(name.file());
+    pub(super) fn target(
+        &mut self,
+        id: &Id,
+        suffix: &str,
+        mime: Option<&str>,
+        digest: &str,
+    ) -> Target {
+        let target = Target::new(&self.session.roots, Phase::Clear, id, suffix, mime, digest);
+        let first = self.names.entry(target.first.clone());
         let is_used = first.or_insert_with(|| digest.to_owned()) != digest;
-        let is_taken = is_used || self.is_repeated_id && !name.is_digest() && !id.is_given();
-        let target = Target::new(&self.session.roots, Phase::Clear, name, digest);
-        if is_taken {
+        let is_repeated = self.is_repeated_id && id.text.is_some() && !id.is_given;
+        if is_used || is_repeated {
             target.second_only()
         } else {
             target
@@ -335,15 +341,11 @@ impl<'a> Stubs<'a> {
             return Line::Ready(line, Vec::new());
         };
         let digest = digest(&content);
-        let mut name = of.id.name_of(&digest);
+        let mut suffix = suffix(number);
         if of.subject == Subject::Arguments {
-            name = name.arguments();
+            suffix.insert_str(0, "-args");
         }
-        name = name.part(number);
-        if let Some(mime) = mime {
-            name = name.with_ending(mime);
-        }
-        let target = self.target(&of.id, &name, &digest);
+        let target = self.target(&of.id, &suffix, mime, &digest);
         Line::Store {
             expected: (self.session).hint(draft.clone(), Some(target.expected(backend))),
             backend: Arc::clone(backend),

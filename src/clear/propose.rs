@@ -354,7 +354,7 @@ impl Planner<'_> {
             let (id, wrong) = session.id_for(Phase::Clear, &replacement, &call);
             failure = wrong;
             let digest = digest(content);
-            let target = self.stubs.target(&id, &id.name_of(&digest), &digest);
+            let target = self.stubs.target(&id, "", None, &digest);
             store = Some((Arc::clone(backend), target));
         }
         let location = store

@@ -4,7 +4,7 @@ use crate::backend::key::digest;
 use crate::backend::layout::Phase;
 use bytes::Bytes;
 
-use crate::backend::content::{Id, Name, Target};
+use crate::backend::content::{Id, Target};
 use crate::backend::{BackendError, ErrorKind, Location};
 use crate::ours::{Classified, classify};
 use crate::reduction::ToolReduction;
@@ -59,10 +59,10 @@ async fn store(session: &Session, name: &str, text: &str) -> Result<Location, Ba
     let content = Bytes::copy_from_slice(text.as_bytes());
     let digest = digest(&content);
     // A name may be anything; only a safe one becomes part of a path (L6).
-    let name = match Id::of_call(name).name() {
-        Some(name) => name.with_digest(&digest),
-        None => Name::of_digest(digest.clone()),
-    };
-    let target = Target::new(&session.roots, Phase::Clear, &name, &digest);
+    let id = Id::of_call(name);
+    let mut target = Target::new(&session.roots, Phase::Clear, &id, "", None, &digest);
+    if id.text.is_some() {
+        target = target.second_only();
+    }
     target.save(&**backend, content).await
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::backend::Backend;
-use crate::backend::content::{Id, MAX_WHOLE, Stored, Target};
+use crate::backend::content::{Id, MAX_WHOLE, Stored, Target, suffix};
 use crate::backend::layout::Phase;
 use crate::config::{Policy, PreviewLength};
 use crate::content::{Part, ToolCall};
@@ -83,8 +83,8 @@ impl<'a> Job<'a> {
 
     /// The names of the result's `number`-th stored text, counted from 1.
     pub(super) fn target(&self, id: &Id, number: usize, digest: &str) -> Target {
-        let name = id.name_of(digest).part(number);
-        Target::new(&self.session.roots, Phase::Truncate, &name, digest)
+        let roots = &self.session.roots;
+        Target::new(roots, Phase::Truncate, id, &suffix(number), None, digest)
     }
 
     /// The stored content that the call names, if a text of `bytes` bytes over the limit may be compared with it.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use offcut::format::{LoopFormat, OpenAiChat, WireFormat};
+use offcut::format::{LoopFormat, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -28,20 +28,23 @@ pub(crate) fn turns(messages: &[Value]) -> Vec<Step> {
                 turns.push(Step::Answer(open.remove(at).1, text));
             }
             Some("assistant") => {
-                let renamed = OpenAiChat.tool_calls(message).into_iter().map(|call| {
-                    let safe = call.id.replace(
-                        |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-',
-                        "_",
-                    );
-                    let times = used.entry(safe.clone()).or_default();
-                    *times += 1;
-                    let id = if *times > 1 {
-                        format!("{safe}-{times}")
-                    } else {
-                        safe
-                    };
-                    (call.id.clone(), ToolCall { id, ..call })
-                });
+                let renamed = WireFormat::OpenAiChat
+                    .tool_calls(message)
+                    .into_iter()
+                    .map(|call| {
+                        let safe = call.id.replace(
+                            |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-',
+                            "_",
+                        );
+                        let times = used.entry(safe.clone()).or_default();
+                        *times += 1;
+                        let id = if *times > 1 {
+                            format!("{safe}-{times}")
+                        } else {
+                            safe
+                        };
+                        (call.id.clone(), ToolCall { id, ..call })
+                    });
                 open = renamed.collect();
                 turns.push(Step::Ask(
                     text,

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::backend::content::{Stored, Target};
     use crate::backend::key::digest;
-    use crate::backend::{Memory, content::Name, content::Roots, layout::Phase};
+    use crate::backend::{Memory, content::Id, content::Roots, layout::Phase};
 
     const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -88,8 +88,8 @@ mod tests {
     /// Stores twice with `age` in between, and returns the names.
     async fn twice(age: Duration, streams: bool) -> [String; 3] {
         let mut store = Memory::new();
-        let name = Name::of_digest("0123456789abcdef".to_owned());
-        let target = Target::new(&Roots::default(), Phase::Clear, &name, &digest(b"text"));
+        let (roots, id) = (Roots::default(), Id::of_call("call_1"));
+        let target = Target::new(&roots, Phase::Clear, &id, "", None, &digest(b"text"));
         let mut locations = Vec::new();
         for _ in 0..3 {
             let location = if streams {

@@ -50,8 +50,7 @@ pub trait Middleware: Send + Sync {
 
 const _: Option<&dyn Middleware> = None; // stays object-safe
 
-/// The state of a loop before a model call. Its `Debug` shows the number of messages, and none of them.
-#[derive(Debug)]
+/// The state of a loop before a model call. Its `Debug` shows numbers, never messages or schemas.
 pub struct Turn<'a> {
     /// The messages about to be sent.
     pub conversation: &'a mut dyn Conversation,
@@ -67,6 +66,27 @@ pub struct Turn<'a> {
     pub is_cold: bool,
     /// True if earlier decisions are repeated and none is made, as for a request that only counts: nothing is stored.
     pub repeats_only: bool,
+}
+
+impl fmt::Debug for Turn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            conversation,
+            tools,
+            last_usage,
+            is_too_long,
+            is_cold,
+            repeats_only,
+        } = self;
+        f.debug_struct("Turn")
+            .field("conversation", conversation)
+            .field("tools", &tools.len())
+            .field("last_usage", last_usage)
+            .field("is_too_long", is_too_long)
+            .field("is_cold", is_cold)
+            .field("repeats_only", repeats_only)
+            .finish()
+    }
 }
 
 impl<'a> Turn<'a> {

@@ -341,6 +341,14 @@ fn lengths_are_read_from_files() {
     );
     let curve = r#"{"preview_length": {"scale": 10, "exponent": 0.6, "at_most": 500}}"#;
     assert_eq!(length(curve), Ok(PreviewLength::curve(10.0, 0.6, 500)));
-    insta::assert_snapshot!(length(r#"{"preview_length": {"scale": 10, "exponent": 0.6}}"#).unwrap_err(), @"line 1, `preview_length`: missing field `at_most`");
-    insta::assert_snapshot!(length(r#"{"preview_length": {"scale": 10, "power": 0.6}}"#).unwrap_err(), @"line 1, `preview_length.power`: unknown field");
+    for json in [
+        r#"{"preview_length": {"scale": 10, "exponent": 0.6}}"#,
+        r#"{"preview_length": {"scale": 10, "power": 0.6}}"#,
+    ] {
+        let error = length(json).unwrap_err();
+        assert!(
+            error.starts_with("line 1, `preview_length`: write a whole number of bytes"),
+            "{error}"
+        );
+    }
 }

@@ -62,7 +62,9 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
         );
     };
     // The parser turns `/../x` into `/x`, which is another place.
-    if url[..Position::AfterPath] != *written {
+    let parsed = &url[..Position::AfterPath];
+    // It also ends some hosts without a path in a slash.
+    if parsed != written && parsed.strip_suffix('/') != Some(written) {
         return refuse(
             "be spelt plainly: an absolute path without `.`, `..`, `\\`, control characters and white space",
         );

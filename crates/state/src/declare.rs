@@ -248,7 +248,7 @@ fn field(
             // A field without a type gets the one that its reducer needs, so that it starts empty
             // and not null.
             field.field_type = needs;
-            field.reducers.push(reducer);
+            field.reducer = Some(reducer);
         } else {
             let (name, needs, is) = (
                 reducer.name(),

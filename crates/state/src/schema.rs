@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::reducer::Reducer;
-use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
+use crate::schema_error::{Place, SchemaError};
 use crate::value::kind;
 use crate::whole::LastWriteWins;
 
 /// A reducer of declared state: JSON in, JSON out. Every reducer of this crate is one.
-pub type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
+pub(crate) type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
 
 /// The type of a field. Null fits every type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -98,7 +98,7 @@ pub struct StateField {
     pub(crate) name: String,
     pub(crate) field_type: FieldType,
     pub(crate) default: Value,
-    pub(crate) reducers: Vec<AnyReducer>,
+    pub(crate) reducer: Option<AnyReducer>,
 }
 
 impl StateField {
@@ -108,7 +108,7 @@ impl StateField {
             name: name.into(),
             field_type,
             default: Value::Null,
-            reducers: Vec::new(),
+            reducer: None,
         }
     }
 
@@ -119,11 +119,10 @@ impl StateField {
         self
     }
 
-    /// Sets the reducer that merges updates into the field. A second one is an error when the
-    /// schema is built.
+    /// Sets the reducer that merges updates into the field.
     #[must_use]
     pub fn reducer(mut self, reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        self.reducers.push(Arc::new(reducer));
+        self.reducer = Some(Arc::new(reducer));
         self
     }
 }
@@ -179,7 +178,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// A field has no name, a duplicate name, two reducers, or a default of the wrong type.
+    /// A field has no name, a duplicate name, or a default of the wrong type.
     pub fn new(fields: impl IntoIterator<Item = StateField>) -> Result<Self, SchemaError> {
         Self::with_warnings(fields, Vec::new())
     }
@@ -239,24 +238,11 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
         name,
         field_type,
         default,
-        mut reducers,
+        reducer,
     } = field;
     if name.is_empty() {
         let message = "the field has no name: give it one";
         return Err(SchemaError::declaration(place.at("name"), message));
-    }
-    let reducer = reducers.pop().unwrap_or_else(|| Arc::new(LastWriteWins));
-    if let Some(other) = reducers.pop() {
-        let message = format!(
-            "the field `{name}` has the reducers `{}` and `{}`: keep one",
-            other.name(),
-            reducer.name()
-        );
-        return Err(SchemaError::new(
-            SchemaErrorKind::ConflictingReducers,
-            place.at("reducer"),
-            message,
-        ));
     }
     if !field_type.fits(&default) {
         let message = format!(
@@ -275,17 +261,16 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
         name,
         field_type,
         initial,
-        reducer,
+        reducer: reducer.unwrap_or_else(|| Arc::new(LastWriteWins)),
     })
 }
 
 impl fmt::Debug for StateField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reducers: Vec<_> = self.reducers.iter().map(Reducer::name).collect();
         f.debug_struct("StateField")
             .field("name", &self.name)
             .field("field_type", &self.field_type)
-            .field("reducers", &reducers)
+            .field("reducer", &self.reducer.as_ref().map(|one| one.name()))
             .finish_non_exhaustive()
     }
 }

@@ -8,35 +8,6 @@ use offcut::backend::BackendError;
 
 use crate::reducer::BoxError;
 
-/// Reason for a node that can't be built.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReduceNodeBuildError {
-    /// The prompt template is invalid.
-    #[error("`prompt_template` is invalid at byte {at}: {problem}")]
-    Template {
-        /// Offset in bytes, from 0.
-        at: usize,
-        /// The problem, and what to write instead.
-        problem: &'static str,
-    },
-    /// A key is empty.
-    #[error("`{option}` has an empty key: name a key of the state")]
-    EmptyKey {
-        /// `input_keys` or `output_key`.
-        option: &'static str,
-    },
-    /// `max_model_calls` is 0.
-    #[error("`max_model_calls` must be at least 1")]
-    NoModelCalls,
-}
-
-impl fmt::Debug for ReduceNodeBuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
-
 /// Reason for a node that did not run. The state is unchanged, and trying again is safe.
 #[derive(thiserror::Error)]
 #[non_exhaustive]

@@ -16,6 +16,8 @@ use super::error::ReduceNodeError;
 use super::notepad::CondenseTarget;
 use crate::reducer::BoxError;
 
+/// Wait after the first rate limit.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Maximum wait for a rate limit.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -39,11 +41,10 @@ pub enum OriginalsNote {
 /// - `output_key`: `reduced_output`
 /// - `system_instruction`: none
 /// - `generation_config`: empty
-/// - `next_node`: none
 /// - `reduction`: none, so the inputs are gone once they are condensed
 /// - `originals`: [`OriginalsNote::Named`]
-/// - `max_model_calls`: 5; more than one only while the model reports a rate limit
-/// - `first_wait`: 1 second before the second call, then doubled each time, up to 60 seconds
+/// - `max_model_calls`: 5; more than one only while the model reports a rate limit. The wait before
+///   the second is 1 second, then doubled each time, up to 60 seconds
 ///
 /// ```
 /// use offcut::ToolReduction;
@@ -64,13 +65,11 @@ pub enum OriginalsNote {
 ///     .output_key("synthesis")
 ///     .reduction(ToolReduction::recommended(Memory::new()).build()?)
 ///     .originals(OriginalsNote::Unnamed)
-///     .next_node("evaluate")
 ///     .build()?;
 ///
 /// let mut state = Map::from_iter([("perspective_a".into(), json!("…")), ("perspective_b".into(), json!("…"))]);
 /// let reduced = node.run(&mut state).await?;
 /// assert_eq!(state, Map::from_iter([("synthesis".into(), json!("Both like it."))]));
-/// assert_eq!(reduced.next_node.as_deref(), Some("evaluate"));
 /// assert_eq!(reduced.stored.len(), 2);
 /// # Ok(()) }
 /// ```
@@ -91,11 +90,9 @@ pub struct ReduceNode {
     pub(super) output_key: String,
     pub(super) system_instruction: String,
     pub(super) generation_config: Map<String, Value>,
-    pub(super) next_node: Option<String>,
     pub(super) reduction: Option<ToolReduction>,
     pub(super) originals: OriginalsNote,
     pub(super) max_model_calls: usize,
-    pub(super) first_wait: Duration,
 }
 
 /// The outcome of a run.
@@ -112,8 +109,6 @@ pub struct Reduced {
     /// The input keys that stay. With a reduction, these hold a text that looks like one of its
     /// hints but is not. It is neither stored as an original nor lost.
     pub left_in_place: Vec<String>,
-    /// The node to run next. It is not run.
-    pub next_node: Option<String>,
     /// Number of calls to the model.
     pub model_calls: usize,
     /// Input tokens as counted by the provider.
@@ -188,7 +183,6 @@ impl ReduceNode {
             deleted: Vec::new(),
             stored: Vec::new(),
             left_in_place: Vec::new(),
-            next_node: self.next_node.clone(),
             model_calls: 0,
             input_tokens: None,
         };
@@ -235,7 +229,7 @@ impl ReduceNode {
             tools: &[],
             generation_config,
         };
-        let mut wait = self.first_wait;
+        let mut wait = FIRST_WAIT;
         let mut model_calls = 0;
         loop {
             model_calls += 1;
@@ -291,11 +285,9 @@ impl fmt::Debug for ReduceNode {
             .field("output_key", &self.output_key)
             .field("system_instruction", &self.system_instruction)
             .field("generation_config", &self.generation_config)
-            .field("next_node", &self.next_node)
             .field("reduction", &self.reduction)
             .field("originals", &self.originals)
             .field("max_model_calls", &self.max_model_calls)
-            .field("first_wait", &self.first_wait)
             .finish_non_exhaustive()
     }
 }

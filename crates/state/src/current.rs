@@ -82,13 +82,6 @@ impl State {
             }
         }
     }
-
-    /// Resets the field to its default, as if it had never been set.
-    pub(crate) fn unset(&mut self, field: &str) {
-        if let Some(at) = self.schema.find(field) {
-            self.values[at] = None;
-        }
-    }
 }
 
 impl PartialEq for State {

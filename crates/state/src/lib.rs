@@ -81,8 +81,8 @@ pub use keyed_list::KeyedList;
 pub use list::{Append, BoundedAppend, ConcatFlatten};
 pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};
 pub use reduce_node::{
-    CondenseTarget, OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, Reduced,
-    ToolResultError, ToolResults,
+    OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, Reduced, ToolResultError,
+    ToolResults,
 };
 pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
 pub use schema::{FieldType, Schema, SchemaWarning, StateField};

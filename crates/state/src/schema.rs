@@ -224,10 +224,6 @@ impl Schema {
         &self.0.fields
     }
 
-    pub(crate) fn field(&self, name: &str) -> Option<&Declared> {
-        self.find(name).map(|at| &self.0.fields[at])
-    }
-
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.names().position(|known| known == name)
     }

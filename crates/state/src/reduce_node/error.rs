@@ -6,8 +6,6 @@ use offcut::ErrorChain;
 use offcut::agent::ModelError;
 use offcut::backend::BackendError;
 
-use crate::reducer::BoxError;
-
 /// Reason for a node that did not run. The state is unchanged, and trying again is safe.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -20,14 +18,15 @@ pub enum ReduceNodeError {
         /// The key.
         key: String,
     },
-    /// The state can't hold the output. If that is known in advance, the model was not called.
-    #[error("the state rejected the output under `{key}`")]
-    Output {
+    /// The output would replace a value that looks like a hint, but is not one of the reduction's. The
+    /// model was not called.
+    #[error(
+        "the value under `{key}` looks like a hint that this reduction did not write, and would be lost: give another \
+         output key"
+    )]
+    OutputTaken {
         /// The output key.
         key: String,
-        /// Reason given by the state.
-        #[source]
-        source: BoxError,
     },
     /// An input could not be stored. The model was not called.
     #[error(
@@ -65,7 +64,7 @@ impl ReduceNodeError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::MissingKey { .. } | Self::Output { .. } => false,
+            Self::MissingKey { .. } | Self::OutputTaken { .. } => false,
             Self::Store { source, .. } => source.is_retryable(),
             Self::Model { source, .. } => source.is_retryable(),
             Self::NoAnswer => true,

@@ -13,8 +13,6 @@ use offcut::{Part, ToolReduction};
 use serde_json::{Map, Value};
 
 use super::error::ReduceNodeError;
-use super::notepad::CondenseTarget;
-use crate::reducer::BoxError;
 
 /// Wait after the first rate limit.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -125,21 +123,15 @@ impl ReduceNode {
     /// # Errors
     ///
     /// The template names a missing key, an input could not be stored, the model failed or gave no
-    /// answer, or the state can't hold the answer. The state is unchanged.
-    pub async fn run<S: CondenseTarget + ?Sized>(
-        &self,
-        state: &mut S,
-    ) -> Result<Reduced, ReduceNodeError> {
+    /// answer, or the answer would replace what is not stored. The state is unchanged.
+    pub async fn run(&self, state: &mut Map<String, Value>) -> Result<Reduced, ReduceNodeError> {
         let prompt = self
             .template
-            .render(|key| state.value(key).map(text_of))
+            .render(|key| state.get(key).map(text_of))
             .map_err(|key| ReduceNodeError::MissingKey {
                 key: key.to_owned(),
             })?;
         let mut reduced = self.store(state).await?;
-        state
-            .accepts(&self.output_key, &reduced.deleted)
-            .map_err(|source| self.refused(source))?;
         let (reply, model_calls) = self.ask(prompt).await?;
         (reduced.model_calls, reduced.input_tokens) = (model_calls, reply.input_tokens);
         reduced.output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
@@ -151,10 +143,10 @@ impl ReduceNode {
             let note = format!("\n\n[originals: {}]", places.join(", "));
             reduced.output.push_str(&note);
         }
-        state
-            .condense(&self.output_key, reduced.output.clone(), &reduced.deleted)
-            .map_err(|source| self.refused(source))?;
-
+        for key in &reduced.deleted {
+            state.remove(key);
+        }
+        state.insert(self.output_key.clone(), reduced.output.clone().into());
         tracing::info!(
             inputs = reduced.deleted.len(),
             stored = reduced.stored.len(),
@@ -166,18 +158,8 @@ impl ReduceNode {
         Ok(reduced)
     }
 
-    fn refused(&self, source: BoxError) -> ReduceNodeError {
-        ReduceNodeError::Output {
-            key: self.output_key.clone(),
-            source,
-        }
-    }
-
     /// Stores the input keys that exist, each once. The outcome has no output yet.
-    async fn store(
-        &self,
-        state: &(impl CondenseTarget + ?Sized),
-    ) -> Result<Reduced, ReduceNodeError> {
+    async fn store(&self, state: &Map<String, Value>) -> Result<Reduced, ReduceNodeError> {
         let mut reduced = Reduced {
             output: String::new(),
             deleted: Vec::new(),
@@ -188,7 +170,7 @@ impl ReduceNode {
         };
         for (at, key) in self.input_keys.iter().enumerate() {
             let is_new = !self.input_keys[..at].contains(key);
-            let Some(value) = state.value(key).filter(|_| is_new) else {
+            let Some(value) = state.get(key).filter(|_| is_new) else {
                 continue;
             };
             let locations = match &self.reduction {
@@ -204,8 +186,7 @@ impl ReduceNode {
                     }
                 }
                 Ok(None) if *key == self.output_key => {
-                    let problem = "its value looks like a hint that this reduction did not write, and would be lost: give another output key";
-                    return Err(self.refused(problem.into()));
+                    return Err(ReduceNodeError::OutputTaken { key: key.clone() });
                 }
                 Ok(None) => reduced.left_in_place.push(key.clone()),
                 Err(source) => {

@@ -11,8 +11,7 @@ use offcut::backend::{Backend, ErrorKind, Memory};
 use offcut::format::{Message, OpenAiChat, Plain};
 use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
 use offcut_state::{
-    CondenseTarget, FieldType, KeyedList, OriginalsNote, ReduceNode, ReduceNodeBuilder,
-    ReduceNodeError, Scalar, Schema, StateField, ToolResultError, ToolResults,
+    OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, ToolResultError, ToolResults,
 };
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Map, Value, json};
@@ -355,7 +354,10 @@ async fn n3_an_input_that_is_the_output_is_stored_and_replaced() {
     let mut state = Map::from_iter([("a".to_owned(), json!(imitation))]);
     let before = state.clone();
     let error = node().run(&mut state).await.unwrap_err();
-    assert!(matches!(error, ReduceNodeError::Output { .. }), "{error:?}");
+    assert!(
+        matches!(error, ReduceNodeError::OutputTaken { .. }),
+        "{error:?}"
+    );
     assert_eq!(state, before);
 }
 
@@ -488,67 +490,6 @@ async fn a_dropped_run_leaves_the_state() {
     assert_eq!(state, notes());
 }
 
-fn declared() -> offcut_state::State {
-    let schema = Schema::new([
-        StateField::new("a", FieldType::Str),
-        StateField::new("b", FieldType::List),
-        StateField::new("n", FieldType::Int),
-        StateField::new("log", FieldType::List).reducer(KeyedList::dedupe_append(Scalar)),
-        StateField::new("synthesis", FieldType::Str).default("none yet"),
-    ]);
-    let mut state = schema.unwrap().state();
-    state.apply(json!({"a": "one", "b": [1]})).unwrap();
-    state
-}
-
-/// Over a declared state: the output is an update, and deleted fields are back at their defaults.
-#[tokio::test]
-async fn a_declared_state_is_updated_and_deleted_fields_are_reset() {
-    let model = Model::says(["s", "t"].map(|text| Ok(Message::assistant(text))));
-    let mut state = declared();
-    let node_ = node(&model).output_key("synthesis").build().unwrap();
-    node_.run(&mut state).await.unwrap();
-    assert_eq!(
-        serde_json::to_value(&state).unwrap(),
-        json!({"synthesis": "s"})
-    );
-    assert_eq!(
-        (state.get("a"), state.get("b")),
-        (Some(&json!(null)), Some(&json!([])))
-    );
-    let error = node_.run(&mut state).await.unwrap_err();
-    assert!(
-        matches!(error, ReduceNodeError::MissingKey { key } if key == "a"),
-        "what was condensed is gone"
-    );
-    assert_eq!(declared().value("synthesis"), Some(&json!("none yet")));
-}
-
-/// An output that the state can't hold is rejected before the model is asked, or changes nothing.
-#[tokio::test]
-async fn an_output_that_the_state_refuses_is_an_error() {
-    for (key, calls) in [("nowhere", 0), ("n", 0), ("log", 1)] {
-        let model = Model::answers("s");
-        let mut state = declared();
-        let error = node(&model)
-            .output_key(key)
-            .build()
-            .unwrap()
-            .run(&mut state)
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(&error, ReduceNodeError::Output { key: at, .. } if at == key),
-            "{error:?}"
-        );
-        assert_eq!(
-            (model.calls(), error.is_retryable(), &state),
-            (calls, false, &declared()),
-            "{key}"
-        );
-    }
-}
-
 /// In an agent loop: several results become one. Every call keeps its result, and the reader reads
 /// the originals back.
 #[tokio::test]
@@ -569,14 +510,14 @@ async fn over_the_tool_results_of_a_conversation() {
         .build()
         .unwrap();
     let results = ToolResults::new(&Plain, &mut messages);
-    let mut results = results
+    let results = results
         .with("hits", "c1")
         .unwrap()
         .with("file", "c2")
         .unwrap()
         .with("list", "c3")
         .unwrap();
-    let reduced = node.run(&mut results).await.unwrap();
+    let reduced = results.condense(&node).await.unwrap();
 
     assert_eq!(
         messages[1],
@@ -710,16 +651,13 @@ async fn n5_a_hint_that_can_not_be_followed() {
 fn runs_can_be_spawned() {
     fn is_send<T: Send>(_: &T) {}
     let node = node(&Model::default()).build().unwrap();
-    let (mut map, mut state, mut messages) = (notes(), declared(), Vec::<Message>::new());
+    let (mut map, mut messages) = (notes(), Vec::<Message>::new());
     is_send(&node.run(&mut map));
-    is_send(&node.run(&mut state));
-    is_send(&node.run(&mut ToolResults::new(&Plain, &mut messages)));
-    let anything: &mut dyn CondenseTarget = &mut map;
-    is_send(&node.run(anything));
+    is_send(&ToolResults::new(&Plain, &mut messages).condense(&node));
 }
 
-#[test]
-fn tool_results_that_can_not_be_condensed() {
+#[tokio::test]
+async fn tool_results_that_can_not_be_condensed() {
     let mut messages = vec![
         json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}),
         json!({"role": "tool", "tool_call_id": "c", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}),
@@ -731,7 +669,7 @@ fn tool_results_that_can_not_be_condensed() {
     let mut with = |id: &str| {
         ToolResults::new(&OpenAiChat, &mut messages)
             .with("r", id)
-            .map(|r| r.value("r").cloned())
+            .map(|_| ())
     };
     assert_eq!(
         with("c").unwrap_err(),
@@ -745,20 +683,19 @@ fn tool_results_that_can_not_be_condensed() {
             call_id: "e".into()
         }
     );
-    assert_eq!(
-        with("d").unwrap(),
-        Some(json!("new\nest")),
-        "the newest where ids repeat"
-    );
-    let mut results = ToolResults::new(&OpenAiChat, &mut messages)
-        .with("r", "d")
-        .unwrap();
-    let said = results
-        .condense("", "x".into(), &["other".into()])
-        .unwrap_err()
-        .to_string();
-    assert!(said.starts_with("name at least one tool result in `input_keys`"));
-    assert!(results.value("r").is_some());
+
+    // The newest where ids repeat. A node that names no result changes none, nor does one that fails.
+    let before = messages.clone();
+    let model = Model::says(["s", ""].map(|text| Ok(Message::assistant(text))));
+    for (inputs, is_ok) in [([].as_slice(), true), (&["r"], false)] {
+        let node = ReduceNode::builder(model.clone(), "{r}").input_keys(inputs.iter().copied());
+        let node = node.build().unwrap();
+        let results = ToolResults::new(&OpenAiChat, &mut messages)
+            .with("r", "d")
+            .unwrap();
+        assert_eq!(results.condense(&node).await.is_ok(), is_ok);
+        assert_eq!((model.prompt().as_str(), &messages), ("new\nest", &before));
+    }
 }
 
 /// L11: a node that can't work does not build.

@@ -85,7 +85,7 @@ pub use reduce_node::{
     ToolResults,
 };
 pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
-pub use schema::{FieldType, Schema, SchemaWarning, StateField};
+pub use schema::{FieldType, Schema, StateField};
 pub use schema_error::{Place, SchemaError, SchemaErrorKind};
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
 pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};

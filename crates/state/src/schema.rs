@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::reducer::Reducer;
@@ -14,44 +15,34 @@ use crate::whole::LastWriteWins;
 pub(crate) type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
 
 /// The type of a field. Null fits every type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FieldType {
     /// Anything. `any` in files.
     #[default]
     Any,
     /// A boolean. `bool`, `boolean`.
+    #[serde(alias = "boolean")]
     Bool,
     /// An integer. `int`, `integer`.
+    #[serde(alias = "integer")]
     Int,
     /// Any number. `float`, `number`.
+    #[serde(alias = "number")]
     Float,
     /// A string. `str`, `string`.
+    #[serde(alias = "string")]
     Str,
     /// A list. `list`, `array`.
+    #[serde(alias = "array")]
     List,
     /// A map. `dict`, `map`, `object`.
+    #[serde(alias = "dict", alias = "object")]
     Map,
 }
 
 impl FieldType {
-    pub(crate) const WORDS: [(&'static str, Self); 14] = [
-        ("any", Self::Any),
-        ("bool", Self::Bool),
-        ("boolean", Self::Bool),
-        ("int", Self::Int),
-        ("integer", Self::Int),
-        ("float", Self::Float),
-        ("number", Self::Float),
-        ("str", Self::Str),
-        ("string", Self::Str),
-        ("list", Self::List),
-        ("array", Self::List),
-        ("dict", Self::Map),
-        ("map", Self::Map),
-        ("object", Self::Map),
-    ];
-
     /// Describes the type with its article, for errors.
     pub(crate) fn described(self) -> &'static str {
         match self {
@@ -143,12 +134,7 @@ impl StateField {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Schema(Arc<Fields>);
-
-struct Fields {
-    fields: Vec<Declared>,
-    warnings: Vec<SchemaWarning>,
-}
+pub struct Schema(Arc<[Declared]>);
 
 /// A field that has passed all checks.
 pub(crate) struct Declared {
@@ -158,21 +144,6 @@ pub(crate) struct Declared {
     pub(crate) reducer: AnyReducer,
 }
 
-/// A part of a declaration that has no effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaWarning {
-    /// Place in the declaration.
-    pub place: Place,
-    /// The part without effect, and the reason.
-    pub message: String,
-}
-
-impl fmt::Display for SchemaWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)
-    }
-}
-
 impl Schema {
     /// Creates a schema of these fields.
     ///
@@ -180,13 +151,6 @@ impl Schema {
     ///
     /// A field has no name, a duplicate name, or a default of the wrong type.
     pub fn new(fields: impl IntoIterator<Item = StateField>) -> Result<Self, SchemaError> {
-        Self::with_warnings(fields, Vec::new())
-    }
-
-    pub(crate) fn with_warnings(
-        fields: impl IntoIterator<Item = StateField>,
-        warnings: Vec<SchemaWarning>,
-    ) -> Result<Self, SchemaError> {
         let mut declared: Vec<Declared> = Vec::new();
         for (at, field) in fields.into_iter().enumerate() {
             let place = Place::path(format!("fields[{at}]"));
@@ -200,28 +164,16 @@ impl Schema {
             }
             declared.push(field);
         }
-        for warning in &warnings {
-            tracing::warn!(place = %warning.place, "{}", warning.message);
-        }
-        Ok(Self(Arc::new(Fields {
-            fields: declared,
-            warnings,
-        })))
-    }
-
-    /// Returns the parts of the declaration that have no effect.
-    #[must_use]
-    pub fn warnings(&self) -> &[SchemaWarning] {
-        &self.0.warnings
+        Ok(Self(declared.into()))
     }
 
     /// Returns the names of the fields, in declaration order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.fields.iter().map(|field| field.name.as_str())
+        self.0.iter().map(|field| field.name.as_str())
     }
 
     pub(crate) fn fields(&self) -> &[Declared] {
-        &self.0.fields
+        &self.0
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Errors of building and running a `ReduceNode`.
+//! Errors of running a `ReduceNode`.
 
 use std::fmt;
 

@@ -46,10 +46,10 @@ async fn condense(model: Model, messages: &mut [Message]) -> Result<String, Box<
     .reduction(reduction.clone())
     .build()?;
 
-    let mut results = ToolResults::new(&Plain, messages)
+    let results = ToolResults::new(&Plain, messages)
         .with("first", "call_1")?
         .with("second", "call_2")?;
-    let reduced = node.run(&mut results).await?;
+    let reduced = results.condense(&node).await?;
 
     // The agent's reader also finds the dropped originals at the locations in the output.
     let reader = reduction.read_file_tool();

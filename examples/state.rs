@@ -77,9 +77,6 @@ fn reducers() -> Reducers {
 /// Declares the state, applies the steps in order and prints the changes of each.
 fn play(declared: &str, steps: Vec<Step>, out: &mut impl Write) -> Result<State, Box<dyn Error>> {
     let schema = Schema::from_yaml(declared, &reducers())?;
-    for warning in schema.warnings() {
-        writeln!(out, "warning: {warning}")?;
-    }
     let mut state = schema.state();
     for step in steps {
         let before = state.clone(); // a snapshot: nothing is copied

@@ -11,14 +11,14 @@ use offcut::format::{
     BodyError, Format as _, LoopFormat as _, Message, Messages, PartRef, Piece, RequestBody,
     Spelled, WireFormat,
 };
+use offcut::template::TemplateError;
 use offcut::{
     Body, BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
     ToolOutput, ToolReduction, Truncated, Turn, agent::Tool as _,
 };
 use offcut_object_store::Objects;
 use offcut_state::{
-    ApplyError, OriginalsNote, ReduceNode, ReduceNodeBuildError, ReduceNodeError, Reducers, Schema,
-    State,
+    ApplyError, OriginalsNote, ReduceNode, ReduceNodeError, Reducers, Schema, State,
 };
 use serde_json::{Value, json};
 
@@ -70,8 +70,8 @@ impl From<BodyError> for EngineError {
     }
 }
 
-impl From<ReduceNodeBuildError> for EngineError {
-    fn from(error: ReduceNodeBuildError) -> Self {
+impl From<TemplateError> for EngineError {
+    fn from(error: TemplateError) -> Self {
         Self::Argument(ErrorChain(&error).to_string())
     }
 }

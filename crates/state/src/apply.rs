@@ -49,7 +49,7 @@ impl State {
             if let Some(value) = found.pop() {
                 let field = &schema.fields()[at];
                 check_type(field, &value).map_err(|cause| rejected(field, cause))?;
-                planned.push((at, Change::replace(value)));
+                planned.push((at, Change::Replace(value)));
             }
         }
         state.commit(planned);
@@ -71,9 +71,9 @@ impl State {
         let field = &self.schema().fields()[at];
         let plan = |existing: &Value, update| {
             let change = field.reducer.plan(existing, update)?;
-            change
-                .replacement()
-                .map_or(Ok(()), |value| check_type(field, value))?;
+            if let Change::Replace(value) = &change {
+                check_type(field, value)?;
+            }
             Ok(change)
         };
         if updates.len() > 1 && !field.reducer.folds() {
@@ -84,7 +84,7 @@ impl State {
             });
         }
         let Some(last) = updates.pop() else {
-            return Ok(Change::keep());
+            return Ok(Change::Keep);
         };
         if updates.is_empty() {
             return plan(self.value(at), last).map_err(|cause| rejected(field, cause));
@@ -97,7 +97,7 @@ impl State {
                 .map_err(|cause| rejected(field, cause))?
                 .apply(&mut folded);
         }
-        Ok(Change::replace(folded))
+        Ok(Change::Replace(folded))
     }
 
     /// Groups the parts of the updates by field, in declaration order.

@@ -56,26 +56,6 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns the name of the field at fault; `None` if the whole update is.
-    #[must_use]
-    pub fn field(&self) -> Option<&str> {
-        match self {
-            Self::NotAMap { .. } => None,
-            Self::UndeclaredField { field }
-            | Self::Parallel { field, .. }
-            | Self::Reducer { field, .. } => Some(field),
-        }
-    }
-
-    /// Returns the name of the reducer at fault, if there is one.
-    #[must_use]
-    pub fn reducer(&self) -> Option<&str> {
-        match self {
-            Self::Reducer { reducer, .. } | Self::Parallel { reducer, .. } => Some(reducer),
-            Self::NotAMap { .. } | Self::UndeclaredField { .. } => None,
-        }
-    }
-
     /// Returns the category: OpenArmature's `reducer_error`, or `parallel_update`,
     /// `undeclared_field` or `update_invalid`.
     #[must_use]

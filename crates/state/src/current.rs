@@ -68,24 +68,18 @@ impl State {
     /// Applies the planned changes, each given with its field's index in the declaration.
     pub(crate) fn commit(&mut self, planned: Vec<(usize, Change<Value>)>) {
         for (at, change) in planned {
-            if change.is_keep() {
-                continue;
-            }
-            let value =
-                self.values[at].get_or_insert_with(|| self.schema.fields()[at].initial.clone());
-            if change.replacement().is_some() {
+            match change {
+                Change::Keep => {}
                 // Not through `make_mut`, which would first copy the value that is about to be
                 // replaced.
-                *value = Arc::default();
+                Change::Replace(value) => self.values[at] = Some(Arc::new(value)),
+                Change::Edit(edit) => {
+                    let initial = &self.schema.fields()[at].initial;
+                    edit(Arc::make_mut(
+                        self.values[at].get_or_insert_with(|| initial.clone()),
+                    ));
+                }
             }
-            change.apply(Arc::make_mut(value));
-        }
-    }
-
-    /// Resets the field to its default, as if it had never been set.
-    pub(crate) fn unset(&mut self, field: &str) {
-        if let Some(at) = self.schema.find(field) {
-            self.values[at] = None;
         }
     }
 }

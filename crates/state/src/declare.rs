@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::reducer::Reducer;
-use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
+use crate::schema::{AnyReducer, FieldType, Schema, StateField};
 use crate::schema_error::{Place, SchemaError};
 use builtin::RequestedReducer;
 
@@ -50,8 +50,8 @@ impl Reducers {
         Self::default()
     }
 
-    /// Adds a reducer, replacing an earlier one of the same name. The name of a built-in reducer is
-    /// an error when a declaration is read.
+    /// Adds a reducer, replacing an earlier one of the same name. It comes before a built-in one of
+    /// that name.
     #[must_use]
     pub fn with(
         mut self,
@@ -102,7 +102,7 @@ impl Schema {
     /// and the error names the path.
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
-        build(read(yaml::parse(text)?)?, reducers)
+        read(yaml::parse(text)?, reducers)
     }
 
     /// Reads a declaration in JSON: the same map as in YAML, without the feature `yaml`.
@@ -119,7 +119,7 @@ impl Schema {
             let place = Place::line(text[..at].matches('\n').count() + 1);
             return Err(SchemaError::doubled(place, key));
         }
-        build(read(written)?, reducers)
+        read(written, reducers)
     }
 }
 
@@ -136,98 +136,36 @@ struct Declaration {
 struct DeclaredField {
     name: String,
     #[serde(rename = "type")]
-    field_type: Option<String>,
+    field_type: Option<FieldType>,
     #[serde(default)]
     default: Value,
     reducer: Option<Value>,
 }
 
-fn read(written: Value) -> Result<Declaration, SchemaError> {
-    // serde would take a list as the fields of a struct, in order.
-    let fields = written["fields"].as_array().into_iter().flatten();
-    let fields = fields
-        .enumerate()
-        .map(|(at, field)| (format!("fields[{at}]"), field));
-    for (path, part) in [(String::new(), &written)].into_iter().chain(fields) {
-        if part.is_array() {
-            let place = Place::path(path);
-            return Err(SchemaError::declaration(
-                place,
-                "this is a list: write a map",
-            ));
-        }
-    }
-    serde_path_to_error::deserialize(written).map_err(|error| {
+fn read(written: Value, reducers: &Reducers) -> Result<Schema, SchemaError> {
+    let declared: Declaration = serde_path_to_error::deserialize(written).map_err(|error| {
         let place = Place::default().inside(error.path());
         SchemaError::declaration(place, error.inner().to_string())
-    })
-}
-
-fn build(declaration: Declaration, reducers: &Reducers) -> Result<Schema, SchemaError> {
-    if let Some(name) = reducers.by_name.keys().find(|name| builtin::is_known(name)) {
-        let message = format!(
-            "the registered reducer `{name}` has the name of a built-in reducer: rename it"
-        );
-        return Err(SchemaError::configuration(Place::default(), message));
-    }
-    let mut warnings = Vec::new();
-    let fields = declaration.fields.into_iter().enumerate();
-    let fields = fields
-        .map(|(at, declared)| {
-            let place = Place::path(format!("fields[{at}]"));
-            field(
-                declared,
-                &place,
-                declaration.dialect,
-                reducers,
-                &mut warnings,
-            )
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    Schema::with_warnings(fields, warnings)
-}
-
-/// The type that a word stands for. sherma reads an unknown type as `str`; in the other dialects it
-/// is an error.
-fn read_type(
-    word: &str,
-    place: Place,
-    dialect: Dialect,
-    warnings: &mut Vec<SchemaWarning>,
-) -> Result<FieldType, SchemaError> {
-    if let Some((_, found)) = FieldType::WORDS.iter().find(|(known, _)| *known == word) {
-        return Ok(*found);
-    }
-    let known = FieldType::WORDS.map(|(known, _)| format!("`{known}`"));
-    let known = known.join(", ");
-    if dialect != Dialect::Sherma {
-        let message = format!("there is no type `{word}`: use one of {known}");
-        return Err(SchemaError::declaration(place, message));
-    }
-    let message =
-        format!("sherma has no type `{word}`, so it is read as `str`; known types are {known}");
-    warnings.push(SchemaWarning { place, message });
-    Ok(FieldType::Str)
+    })?;
+    let fields = declared.fields.into_iter().enumerate();
+    let fields = fields.map(|(at, one)| {
+        let place = Place::path(format!("fields[{at}].reducer"));
+        field(one, place, declared.dialect, reducers)
+    });
+    Schema::new(fields.collect::<Result<Vec<_>, _>>()?)
 }
 
 fn field(
     declared: DeclaredField,
-    place: &Place,
+    at: Place,
     dialect: Dialect,
     reducers: &Reducers,
-    warnings: &mut Vec<SchemaWarning>,
 ) -> Result<StateField, SchemaError> {
-    let field_type = match &declared.field_type {
-        Some(word) => read_type(word, place.at("type"), dialect, warnings)?,
-        None => FieldType::Any,
-    };
-    let at = place.at("reducer");
+    let field_type = declared.field_type.unwrap_or_default();
+    let is_list = field_type == FieldType::List;
     let requested = match declared.reducer {
         Some(written) => Some(builtin::read(written, &at, dialect, &reducers.by_name)?),
-        None if dialect == Dialect::Sherma
-            && declared.name == "messages"
-            && field_type == FieldType::List =>
-        {
+        None if dialect == Dialect::Sherma && is_list && declared.name == "messages" => {
             Some(RequestedReducer::langgraph_messages())
         }
         None => None,
@@ -235,27 +173,27 @@ fn field(
     let mut field = StateField::new(declared.name, field_type).default(declared.default);
     if let Some(RequestedReducer { reducer, takes }) = requested {
         let needs = match takes {
-            FieldType::Any => field.field_type,
+            FieldType::Any => field_type,
             takes => takes,
         };
-        if dialect == Dialect::Sherma && field.field_type != FieldType::List {
-            let message = format!(
-                "`{}` is not a list, so its reducer is ignored and updates replace its value",
-                field.name
+        if dialect == Dialect::Sherma && !is_list {
+            let field = field.name.as_str();
+            tracing::warn!(
+                field,
+                "sherma ignores the reducer of a field that is not a list"
             );
-            warnings.push(SchemaWarning { place: at, message });
-        } else if field.field_type == needs || field.field_type == FieldType::Any {
+        } else if field_type == needs || field_type == FieldType::Any {
             // A field without a type gets the one that its reducer needs, so that it starts empty
             // and not null.
             field.field_type = needs;
-            field.reducers.push(reducer);
+            field.reducer = Some(reducer);
         } else {
-            let (name, needs, is) = (
+            let message = format!(
+                "`{}` needs {}, but this field is {}: change one",
                 reducer.name(),
                 needs.described(),
-                field.field_type.described(),
+                field_type.described()
             );
-            let message = format!("`{name}` needs {needs}, but this field is {is}: change one");
             return Err(SchemaError::configuration(at, message));
         }
     }

@@ -1,6 +1,6 @@
 //! JSON messages: `add_messages` over them, and the checks of an update.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -16,11 +16,9 @@ impl AddMessages<Value> {
     /// gets an id that begins with `msg-` and is derived from its content.
     #[must_use]
     pub fn langgraph_json() -> Self {
-        Self::new(by_field("id"), OnMatch::Replace).assign_ids(digest, |message, id| {
-            if let Value::Object(fields) = message {
-                fields.insert("id".into(), Value::String(id));
-            }
-        })
+        let mut add = Self::langgraph_json_by("id");
+        add.assigns_ids = true;
+        add
     }
 
     /// LangGraph's dialect for JSON messages identified by another field, or by a JSON pointer that
@@ -39,12 +37,9 @@ impl AddMessages<Value> {
     /// [`agentflow_json`](Self::agentflow_json) by another field, or by a JSON pointer that begins
     /// with `/`.
     pub fn agentflow_json_by(field: &str) -> Self {
-        Self::new(by_field(field), OnMatch::Keep).skip(|message| {
-            message
-                .get("delta")
-                .and_then(Value::as_bool)
-                .unwrap_or_default()
-        })
+        let mut add = Self::new(by_field(field), OnMatch::Keep);
+        add.skips = |message| message["delta"] == true;
+        add
     }
 }
 
@@ -54,30 +49,46 @@ fn by_field(field: &str) -> IdOf<Value> {
     Box::new(move |message| Ok(field.find(message)?.filter(|id| *id != ItemKey::Null)))
 }
 
+/// Gives each message without an id one that comes from its content, and that neither the list nor
+/// the update names, even later in it: another message would take its place.
+fn assign_ids(existing: &[Value], update: &mut [Value]) {
+    let lacks_id = |message: &Value| message["id"].is_null() && removal(message).is_none();
+    if !update.iter().any(lacks_id) {
+        return;
+    }
+    let all = existing.iter().chain(&*update);
+    let ids = all.filter_map(|message| message["id"].as_str());
+    let mut taken: HashSet<String> = ids.map(str::to_owned).collect();
+    // The last number tried for each id, so that many messages of the same content don't each start
+    // at 2.
+    let mut counted: HashMap<String, usize> = HashMap::new();
+    for message in update.iter_mut().filter(|message| lacks_id(message)) {
+        let base = digest(message);
+        let count = counted.entry(base.clone()).or_default();
+        let id = loop {
+            *count += 1;
+            let id = match *count {
+                1 => base.clone(),
+                nth => format!("{base}-{nth}"),
+            };
+            if taken.insert(id.clone()) {
+                break id;
+            }
+        };
+        message["id"] = id.into();
+    }
+}
+
 /// A digest that is equal for equal messages, whatever order this build keeps their keys in.
 fn digest(message: &Value) -> String {
-    let digest = Sha256::digest(sorted(message).to_string().as_bytes());
+    let mut sorted = message.clone();
+    sorted.sort_all_objects();
+    let digest = Sha256::digest(sorted.to_string().as_bytes());
     let hex: String = digest[..8]
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
     format!("msg-{hex}")
-}
-
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        Value::Object(fields) => {
-            let fields: BTreeMap<_, _> = fields.iter().collect();
-            Value::Object(
-                fields
-                    .into_iter()
-                    .map(|(name, value)| (name.clone(), sorted(value)))
-                    .collect(),
-            )
-        }
-        scalar => scalar.clone(),
-    }
 }
 
 /// Messages are maps. A single one counts as a list of one, as in LangGraph.
@@ -89,11 +100,12 @@ impl Reducer<Value> for AddMessages<Value> {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        let existing = value::list(existing)?;
-        let update = messages(update)?
-            .into_iter()
-            .enumerate()
-            .map(|(index, message)| read(message, index));
+        let (existing, mut update) = (value::list(existing)?, messages(update)?);
+        if self.assigns_ids {
+            assign_ids(existing, &mut update);
+        }
+        let update = update.into_iter().enumerate();
+        let update = update.map(|(index, message)| read(message, index));
         let edit = self.edit(existing, update.collect::<Result<_, _>>()?)?;
         Ok(edit.into_json_change())
     }

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use serde::Deserialize;
+
 use crate::list::ListEdit;
 use crate::reducer::Cause;
 
@@ -18,12 +20,14 @@ pub enum OnMatch {
 }
 
 /// Rule for an item without a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MissingKey {
     /// The item is new, whatever it holds. If it is in the list, it stays and matches nothing.
     New,
     /// The update fails.
+    #[default]
     Fail,
 }
 

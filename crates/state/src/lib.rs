@@ -81,11 +81,11 @@ pub use keyed_list::KeyedList;
 pub use list::{Append, BoundedAppend, ConcatFlatten};
 pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};
 pub use reduce_node::{
-    CondenseTarget, OriginalsNote, ReduceNode, ReduceNodeBuildError, ReduceNodeBuilder,
-    ReduceNodeError, Reduced, ToolResultError, ToolResults,
+    OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, Reduced, ToolResultError,
+    ToolResults,
 };
 pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
-pub use schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
+pub use schema::{FieldType, Schema, StateField};
 pub use schema_error::{Place, SchemaError, SchemaErrorKind};
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
 pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};

@@ -78,13 +78,13 @@ impl<T: 'static> ListEdit<T> {
     fn into_change_inside<V: 'static>(self, list: fn(&mut V) -> Option<&mut Vec<T>>) -> Change<V> {
         let is_short = self.append.is_empty() && self.drop_front == 0;
         if is_short && self.replace.is_empty() && self.remove.is_empty() {
-            return Change::keep();
+            return Change::Keep;
         }
-        Change::edit(move |value| {
+        Change::Edit(Box::new(move |value| {
             if let Some(list) = list(value) {
                 self.apply(list);
             }
-        })
+        }))
     }
 }
 

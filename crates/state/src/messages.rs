@@ -1,6 +1,5 @@
 //! `add_messages`: lists of messages by their ids, in the dialects of LangGraph and Agentflow.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::key::{ItemKey, KeyFailure};
@@ -36,11 +35,6 @@ impl<M> MessageUpdate<M> {
 
 pub(crate) type IdOf<M> =
     Box<dyn for<'m> Fn(&'m M) -> Result<Option<ItemKey<'m>>, KeyFailure> + Send + Sync>;
-type Assign<M> = (
-    Box<dyn Fn(&M) -> String + Send + Sync>,
-    Box<dyn Fn(&mut M, String) + Send + Sync>,
-);
-type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 
 /// Adds messages to a list by their ids.
 ///
@@ -49,7 +43,7 @@ type Skip<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 /// | a message whose id is in the list | takes its place | is skipped |
 /// | messages of one update with the same id | the last, in the place of the first | the first |
 /// | [removals](Self::removals) | taken; an unknown one fails | fail |
-/// | a message without an id | is new, and may be [given one](Self::assign_ids) | is new |
+/// | a message without an id | is new, and is [given one in JSON](Self::langgraph_json) | is new |
 ///
 /// # Guarantees
 ///
@@ -63,8 +57,9 @@ pub struct AddMessages<M> {
     on_match: OnMatch,
     /// Rule for unknown removals; `None` if removals are rejected.
     removals: Option<UnknownRemoval>,
-    assign: Option<Assign<M>>,
-    skip: Option<Skip<M>>,
+    /// True if JSON messages without an id are given one.
+    pub(crate) assigns_ids: bool,
+    pub(crate) skips: fn(&M) -> bool,
 }
 
 impl<M> AddMessages<M> {
@@ -112,8 +107,8 @@ impl<M> AddMessages<M> {
             id,
             on_match,
             removals,
-            assign: None,
-            skip: None,
+            assigns_ids: false,
+            skips: |_| false,
         }
     }
 
@@ -124,41 +119,15 @@ impl<M> AddMessages<M> {
         self
     }
 
-    /// Gives each message of the update that has no id the id `new_id`, followed by `-2`, `-3`, …
-    /// if the list or the update already has it. `new_id` should depend on the message alone, so
-    /// that the same update gives the same state.
-    #[must_use]
-    pub fn assign_ids(
-        mut self,
-        new_id: impl Fn(&M) -> String + Send + Sync + 'static,
-        set: impl Fn(&mut M, String) + Send + Sync + 'static,
-    ) -> Self {
-        self.assign = Some((Box::new(new_id), Box::new(set)));
-        self
-    }
-
-    /// Skips the messages for which `skip` returns true, such as streaming deltas.
-    #[must_use]
-    pub fn skip(mut self, skip: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
-        self.skip = Some(Box::new(skip));
-        self
-    }
-
     pub(crate) fn edit(
         &self,
         existing: &[M],
-        mut update: Vec<MessageUpdate<M>>,
+        update: Vec<MessageUpdate<M>>,
     ) -> Result<ListEdit<M>, Cause> {
-        // Before ids are assigned, which `skip` may look at.
-        let skips = |item: &MessageUpdate<M>| matches!((&self.skip, item), (Some(skip), MessageUpdate::Put(message)) if skip(message));
-        let skipped: Vec<bool> = update.iter().map(skips).collect();
-        if !skipped.contains(&false) {
+        if update.is_empty() {
             return Ok(ListEdit::append(Vec::new()));
         }
-        if let Some(assign) = &self.assign {
-            self.assign_missing(assign, existing, &mut update, &skipped)?;
-        }
-        let decision = self.decide(existing, &update, &skipped)?;
+        let decision = self.decide(existing, &update)?;
         let messages = update.into_iter().map(|item| match item {
             MessageUpdate::Put(message) => Some(message),
             MessageUpdate::Remove(_) | MessageUpdate::RemoveAll => None,
@@ -170,10 +139,9 @@ impl<M> AddMessages<M> {
         &self,
         existing: &'m [M],
         update: &'m [MessageUpdate<M>],
-        skipped: &[bool],
     ) -> Result<KeyedDecision, Cause> {
         let ops = update.iter().enumerate().map(|(index, item)| match item {
-            _ if skipped[index] => Ok(Op::Skip),
+            MessageUpdate::Put(message) if (self.skips)(message) => Ok(Op::Skip),
             MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
             _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),
             MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
@@ -198,59 +166,6 @@ impl<M> AddMessages<M> {
     ) -> Result<Option<ItemKey<'m>>, Cause> {
         (self.id)(message).map_err(|failure| failure.at(side, index))
     }
-
-    fn assign_missing(
-        &self,
-        (new_id, set): &Assign<M>,
-        existing: &[M],
-        update: &mut [MessageUpdate<M>],
-        skipped: &[bool],
-    ) -> Result<(), Cause> {
-        let mut missing = Vec::new();
-        // Reserves every id that the update names, even later in it: otherwise a message given that
-        // id would be replaced or removed by it.
-        let mut taken = HashSet::new();
-        for (index, item) in update.iter().enumerate() {
-            match item {
-                _ if skipped[index] => {}
-                MessageUpdate::Put(message) => match self.id_of(message, Side::Update, index)? {
-                    Some(id) => _ = taken.insert(id.into_owned()),
-                    None => missing.push(index),
-                },
-                MessageUpdate::Remove(id) => _ = taken.insert(id.clone()),
-                MessageUpdate::RemoveAll => {}
-            }
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        for (index, message) in existing.iter().enumerate() {
-            taken.extend(self.id_of(message, Side::Existing, index)?);
-        }
-        // The last number tried for each id, so that many messages of the same content don't each
-        // start at 2.
-        let mut counted: HashMap<String, usize> = HashMap::new();
-        for index in missing {
-            let MessageUpdate::Put(message) = &mut update[index] else {
-                continue;
-            };
-            let base = new_id(message);
-            let count = counted.entry(base.clone()).or_insert(0);
-            let free = loop {
-                *count += 1;
-                let id = if *count == 1 {
-                    base.clone()
-                } else {
-                    format!("{base}-{count}")
-                };
-                if taken.insert(ItemKey::from(id.clone())) {
-                    break id;
-                }
-            };
-            set(message, free);
-        }
-        Ok(())
-    }
 }
 
 impl<M: 'static> Reducer<Vec<M>> for AddMessages<M> {
@@ -267,18 +182,10 @@ impl<M: 'static> Reducer<Vec<M>> for AddMessages<M> {
 
 impl<M> fmt::Debug for AddMessages<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            id: _,
-            on_match,
-            removals,
-            assign,
-            skip,
-        } = self;
         f.debug_struct("AddMessages")
-            .field("on_match", on_match)
-            .field("removals", removals)
-            .field("assigns_ids", &assign.is_some())
-            .field("skips", &skip.is_some())
+            .field("on_match", &self.on_match)
+            .field("removals", &self.removals)
+            .field("assigns_ids", &self.assigns_ids)
             .finish_non_exhaustive()
     }
 }

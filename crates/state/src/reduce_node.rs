@@ -3,11 +3,9 @@
 mod builder;
 mod error;
 mod node;
-mod notepad;
 mod tool_results;
 
 pub use builder::ReduceNodeBuilder;
-pub use error::{ReduceNodeBuildError, ReduceNodeError};
+pub use error::ReduceNodeError;
 pub use node::{OriginalsNote, ReduceNode, Reduced};
-pub use notepad::CondenseTarget;
 pub use tool_results::{ToolResultError, ToolResults};

@@ -1,7 +1,6 @@
 //! The reducer contract: a pure decision about a borrowed value, and a change that can't fail.
 
 use std::fmt;
-use std::sync::Arc;
 
 /// An error from code outside this crate.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -60,86 +59,33 @@ pub trait Reducer<T>: Send + Sync {
     }
 }
 
-/// Forwards to the shared reducer.
-#[deny(clippy::missing_trait_methods)]
-impl<T, R: Reducer<T> + ?Sized> Reducer<T> for Arc<R> {
-    type Update = R::Update;
-
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-
-    fn plan(&self, existing: &T, update: Self::Update) -> Result<Change<T>, Cause> {
-        (**self).plan(existing, update)
-    }
-
-    fn folds(&self) -> bool {
-        (**self).folds()
-    }
-
-    fn reduce(&self, existing: T, update: Self::Update) -> Result<T, ReducerError<T>> {
-        (**self).reduce(existing, update)
-    }
-}
-
 /// The decision of a reducer. Applying it can't fail.
-pub struct Change<T>(What<T>);
-
-enum What<T> {
+pub enum Change<T> {
+    /// Keeps the value.
     Keep,
+    /// Replaces the value.
     Replace(T),
+    /// Changes the value in place, at the cost of the edit and not of the value.
     Edit(Box<dyn FnOnce(&mut T)>),
 }
 
 impl<T> Change<T> {
-    /// Keeps the value.
-    #[must_use]
-    pub fn keep() -> Self {
-        Self(What::Keep)
-    }
-
-    /// Replaces it with `value`.
-    #[must_use]
-    pub fn replace(value: T) -> Self {
-        Self(What::Replace(value))
-    }
-
-    /// Changes the value in place, at the cost of the edit and not of the value.
-    #[must_use]
-    pub fn edit(edit: impl FnOnce(&mut T) + 'static) -> Self {
-        Self(What::Edit(Box::new(edit)))
-    }
-
     /// Changes `value`.
     pub fn apply(self, value: &mut T) {
-        match self.0 {
-            What::Keep => {}
-            What::Replace(new) => *value = new,
-            What::Edit(edit) => edit(value),
-        }
-    }
-
-    /// Returns whether nothing changes.
-    #[must_use]
-    pub fn is_keep(&self) -> bool {
-        matches!(self.0, What::Keep)
-    }
-
-    /// Returns the value that replaces the old one, if there is one.
-    pub(crate) fn replacement(&self) -> Option<&T> {
-        match &self.0 {
-            What::Replace(new) => Some(new),
-            What::Keep | What::Edit(_) => None,
+        match self {
+            Self::Keep => {}
+            Self::Replace(new) => *value = new,
+            Self::Edit(edit) => edit(value),
         }
     }
 }
 
 impl<T> fmt::Debug for Change<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.0 {
-            What::Keep => "Keep",
-            What::Replace(_) => "Replace(..)",
-            What::Edit(_) => "Edit(..)",
+        f.write_str(match self {
+            Self::Keep => "Keep",
+            Self::Replace(_) => "Replace(..)",
+            Self::Edit(_) => "Edit(..)",
         })
     }
 }

@@ -3,55 +3,46 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::reducer::Reducer;
-use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
+use crate::schema_error::{Place, SchemaError};
 use crate::value::kind;
 use crate::whole::LastWriteWins;
 
 /// A reducer of declared state: JSON in, JSON out. Every reducer of this crate is one.
-pub type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
+pub(crate) type AnyReducer = Arc<dyn Reducer<Value, Update = Value>>;
 
 /// The type of a field. Null fits every type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FieldType {
     /// Anything. `any` in files.
     #[default]
     Any,
     /// A boolean. `bool`, `boolean`.
+    #[serde(alias = "boolean")]
     Bool,
     /// An integer. `int`, `integer`.
+    #[serde(alias = "integer")]
     Int,
     /// Any number. `float`, `number`.
+    #[serde(alias = "number")]
     Float,
     /// A string. `str`, `string`.
+    #[serde(alias = "string")]
     Str,
     /// A list. `list`, `array`.
+    #[serde(alias = "array")]
     List,
     /// A map. `dict`, `map`, `object`.
+    #[serde(alias = "dict", alias = "object")]
     Map,
 }
 
 impl FieldType {
-    pub(crate) const WORDS: [(&'static str, Self); 14] = [
-        ("any", Self::Any),
-        ("bool", Self::Bool),
-        ("boolean", Self::Bool),
-        ("int", Self::Int),
-        ("integer", Self::Int),
-        ("float", Self::Float),
-        ("number", Self::Float),
-        ("str", Self::Str),
-        ("string", Self::Str),
-        ("list", Self::List),
-        ("array", Self::List),
-        ("dict", Self::Map),
-        ("map", Self::Map),
-        ("object", Self::Map),
-    ];
-
     /// Describes the type with its article, for errors.
     pub(crate) fn described(self) -> &'static str {
         match self {
@@ -98,7 +89,7 @@ pub struct StateField {
     pub(crate) name: String,
     pub(crate) field_type: FieldType,
     pub(crate) default: Value,
-    pub(crate) reducers: Vec<AnyReducer>,
+    pub(crate) reducer: Option<AnyReducer>,
 }
 
 impl StateField {
@@ -108,7 +99,7 @@ impl StateField {
             name: name.into(),
             field_type,
             default: Value::Null,
-            reducers: Vec::new(),
+            reducer: None,
         }
     }
 
@@ -119,11 +110,10 @@ impl StateField {
         self
     }
 
-    /// Sets the reducer that merges updates into the field. A second one is an error when the
-    /// schema is built.
+    /// Sets the reducer that merges updates into the field.
     #[must_use]
     pub fn reducer(mut self, reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
-        self.reducers.push(Arc::new(reducer));
+        self.reducer = Some(Arc::new(reducer));
         self
     }
 }
@@ -144,12 +134,7 @@ impl StateField {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Schema(Arc<Fields>);
-
-struct Fields {
-    fields: Vec<Declared>,
-    warnings: Vec<SchemaWarning>,
-}
+pub struct Schema(Arc<[Declared]>);
 
 /// A field that has passed all checks.
 pub(crate) struct Declared {
@@ -159,35 +144,13 @@ pub(crate) struct Declared {
     pub(crate) reducer: AnyReducer,
 }
 
-/// A part of a declaration that has no effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaWarning {
-    /// Place in the declaration.
-    pub place: Place,
-    /// The part without effect, and the reason.
-    pub message: String,
-}
-
-impl fmt::Display for SchemaWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)
-    }
-}
-
 impl Schema {
     /// Creates a schema of these fields.
     ///
     /// # Errors
     ///
-    /// A field has no name, a duplicate name, two reducers, or a default of the wrong type.
+    /// A field has no name, a duplicate name, or a default of the wrong type.
     pub fn new(fields: impl IntoIterator<Item = StateField>) -> Result<Self, SchemaError> {
-        Self::with_warnings(fields, Vec::new())
-    }
-
-    pub(crate) fn with_warnings(
-        fields: impl IntoIterator<Item = StateField>,
-        warnings: Vec<SchemaWarning>,
-    ) -> Result<Self, SchemaError> {
         let mut declared: Vec<Declared> = Vec::new();
         for (at, field) in fields.into_iter().enumerate() {
             let place = Place::path(format!("fields[{at}]"));
@@ -201,32 +164,16 @@ impl Schema {
             }
             declared.push(field);
         }
-        for warning in &warnings {
-            tracing::warn!(place = %warning.place, "{}", warning.message);
-        }
-        Ok(Self(Arc::new(Fields {
-            fields: declared,
-            warnings,
-        })))
-    }
-
-    /// Returns the parts of the declaration that have no effect.
-    #[must_use]
-    pub fn warnings(&self) -> &[SchemaWarning] {
-        &self.0.warnings
+        Ok(Self(declared.into()))
     }
 
     /// Returns the names of the fields, in declaration order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.fields.iter().map(|field| field.name.as_str())
+        self.0.iter().map(|field| field.name.as_str())
     }
 
     pub(crate) fn fields(&self) -> &[Declared] {
-        &self.0.fields
-    }
-
-    pub(crate) fn field(&self, name: &str) -> Option<&Declared> {
-        self.find(name).map(|at| &self.0.fields[at])
+        &self.0
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
@@ -239,24 +186,11 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
         name,
         field_type,
         default,
-        mut reducers,
+        reducer,
     } = field;
     if name.is_empty() {
         let message = "the field has no name: give it one";
         return Err(SchemaError::declaration(place.at("name"), message));
-    }
-    let reducer = reducers.pop().unwrap_or_else(|| Arc::new(LastWriteWins));
-    if let Some(other) = reducers.pop() {
-        let message = format!(
-            "the field `{name}` has the reducers `{}` and `{}`: keep one",
-            other.name(),
-            reducer.name()
-        );
-        return Err(SchemaError::new(
-            SchemaErrorKind::ConflictingReducers,
-            place.at("reducer"),
-            message,
-        ));
     }
     if !field_type.fits(&default) {
         let message = format!(
@@ -275,17 +209,16 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
         name,
         field_type,
         initial,
-        reducer,
+        reducer: reducer.unwrap_or_else(|| Arc::new(LastWriteWins)),
     })
 }
 
 impl fmt::Debug for StateField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reducers: Vec<_> = self.reducers.iter().map(Reducer::name).collect();
         f.debug_struct("StateField")
             .field("name", &self.name)
             .field("field_type", &self.field_type)
-            .field("reducers", &reducers)
+            .field("reducer", &self.reducer.as_ref().map(|one| one.name()))
             .finish_non_exhaustive()
     }
 }

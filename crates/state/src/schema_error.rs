@@ -61,8 +61,6 @@ impl fmt::Display for Place {
 pub enum SchemaErrorKind {
     /// The declaration is unreadable, or uses a word or name that does not exist.
     Declaration,
-    /// A reducer is neither one of the dialect nor registered.
-    UnknownReducer,
     /// A reducer's parameters are invalid: OpenArmature's `reducer_configuration_invalid`.
     ReducerConfiguration,
     /// A field has two reducers: OpenArmature's `conflicting_reducers`.
@@ -128,9 +126,7 @@ impl SchemaError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.kind {
-            SchemaErrorKind::Declaration | SchemaErrorKind::UnknownReducer => {
-                "state_declaration_invalid"
-            }
+            SchemaErrorKind::Declaration => "state_declaration_invalid",
             SchemaErrorKind::ReducerConfiguration => "reducer_configuration_invalid",
             SchemaErrorKind::ConflictingReducers => "conflicting_reducers",
         }

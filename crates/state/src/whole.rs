@@ -31,7 +31,7 @@ impl<T> Reducer<T> for LastWriteWins {
     }
 
     fn plan(&self, _: &T, update: T) -> Result<Change<T>, Cause> {
-        Ok(Change::replace(update))
+        Ok(Change::Replace(update))
     }
 
     fn folds(&self) -> bool {
@@ -85,7 +85,7 @@ impl<M: Mapping> Reducer<M> for Merge {
     }
 
     fn plan(&self, _: &M, update: M) -> Result<Change<M>, Cause> {
-        Ok(Change::edit(|map: &mut M| map.extend(update)))
+        Ok(Change::Edit(Box::new(|map: &mut M| map.extend(update))))
     }
 }
 
@@ -126,9 +126,9 @@ impl<M: Mapping> Reducer<M> for MergeAll {
     }
 
     fn plan(&self, _: &M, update: Vec<M>) -> Result<Change<M>, Cause> {
-        Ok(Change::edit(|map: &mut M| {
+        Ok(Change::Edit(Box::new(|map: &mut M| {
             map.extend(update.into_iter().flatten());
-        }))
+        })))
     }
 }
 
@@ -161,11 +161,11 @@ fn check_map(existing: &Value) -> Result<(), Cause> {
 }
 
 fn extend(updates: Vec<Map<String, Value>>) -> Change<Value> {
-    Change::edit(|value: &mut Value| {
+    Change::Edit(Box::new(|value: &mut Value| {
         if let Value::Object(map) = value {
             map.extend(updates.into_iter().flatten());
         }
-    })
+    }))
 }
 
 /// A closure as a reducer: see [`custom`].
@@ -177,7 +177,7 @@ pub struct Custom<U, F> {
 
 /// Creates a reducer from a pure closure, which takes the value and the update and returns the new
 /// value. The value is only borrowed, so the parts that stay are copied. To change a long list in
-/// place, implement [`Reducer`] with [`Change::edit`].
+/// place, implement [`Reducer`] with [`Change::Edit`].
 ///
 /// ```
 /// use offcut_state::{Reducer, custom};
@@ -210,7 +210,7 @@ where
 
     fn plan(&self, existing: &T, update: U) -> Result<Change<T>, Cause> {
         (self.reduce)(existing, update)
-            .map(Change::replace)
+            .map(Change::Replace)
             .map_err(Cause::failed)
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use offcut_state::{Reducers, Schema, SchemaErrorKind, State};
+use offcut_state::{Reducers, Schema, State};
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFail as _, chain};
@@ -22,9 +22,6 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
         ));
     }
     let schema = read_schema(&args.schema)?;
-    for warning in schema.warnings() {
-        output::warn(&format!("{}: {warning}", name_of(&args.schema)));
-    }
     let mut state = match &args.state {
         None => schema.state(),
         Some(path) => State::restore(&schema, read_json(path)?).map_err(|error| {
@@ -52,11 +49,8 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
         Schema::from_yaml(&text, &Reducers::new())
     };
     schema.map_err(|error| {
-        let hint = if error.kind() == SchemaErrorKind::UnknownReducer {
-            "these are all reducers of this program; to use your own, register it in a program of yours"
-        } else {
-            "a schema has a list of `fields`, each with a `name` and optionally a `type`, a `default` and a `reducer`"
-        };
+        let hint = "a schema has a list of `fields`, each with a `name` and optionally a `type`, a `default` and a `reducer`; \
+                    reducers of your own work in programs of your own";
         refused(path, error.code(), &error, hint)
     })
 }

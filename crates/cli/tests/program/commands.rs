@@ -760,8 +760,8 @@ fn updates_are_merged_into_a_state() {
     );
     let said = fail(&["state", "apply", "--schema", &custom, &one], "", 2);
     assert!(
-        said.contains("there is no reducer `glue`")
-            && said.contains("hint: these are all reducers of this program"),
+        said.contains("fields[0].reducer: unknown variant `glue`")
+            && said.contains("reducers of your own work in programs of your own"),
         "{said}"
     );
 }

@@ -27,22 +27,16 @@ pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
         let place = Place::line(span.start.line());
         let refuse = |what: &str| SchemaError::declaration(place.clone(), what);
         let value = match event {
-            Event::Alias(_) => {
-                return Err(refuse("this is an alias: write out its value"));
-            }
-            Event::Scalar(_, _, anchor, _)
-            | Event::SequenceStart(anchor, _)
-            | Event::MappingStart(anchor, _)
-                if anchor != 0 =>
-            {
-                return Err(refuse(
-                    "this has an anchor: remove it, and write out the value in each place",
-                ));
-            }
-            Event::Scalar(_, _, _, Some(_))
+            Event::Alias(_)
+            | Event::Scalar(_, _, 1.., _)
+            | Event::SequenceStart(1.., _)
+            | Event::MappingStart(1.., _)
+            | Event::Scalar(_, _, _, Some(_))
             | Event::SequenceStart(_, Some(_))
             | Event::MappingStart(_, Some(_)) => {
-                return Err(refuse("this has a tag: remove it"));
+                return Err(refuse(
+                    "this has an anchor, an alias or a tag: write out the value",
+                ));
             }
             Event::Scalar(text, style, _, None) => {
                 if let Some(OpenNode::Map(entries, key @ None)) = open.last_mut() {

@@ -2,14 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use offcut::ToolReduction;
 use offcut::agent::ChatModel;
 use offcut::template::{Template, TemplateError};
 use serde_json::{Map, Value};
 
-use super::error::ReduceNodeBuildError;
 use super::node::{OriginalsNote, ReduceNode};
 
 impl ReduceNode {
@@ -29,11 +27,9 @@ impl ReduceNode {
             output_key: "reduced_output".into(),
             system_instruction: String::new(),
             generation_config: Map::new(),
-            next_node: None,
             reduction: None,
             originals: OriginalsNote::default(),
             max_model_calls: 5,
-            first_wait: Duration::from_secs(1),
         };
         ReduceNodeBuilder {
             prompt_template: prompt_template.into(),
@@ -76,13 +72,6 @@ impl ReduceNodeBuilder {
         self
     }
 
-    /// Names the node to run next. It is returned in
-    /// [`Reduced::next_node`](crate::Reduced::next_node), never run.
-    pub fn next_node(mut self, name: impl Into<String>) -> Self {
-        self.node.next_node = Some(name.into());
-        self
-    }
-
     /// Sets the reduction that stores inputs before they are deleted.
     pub fn reduction(mut self, reduction: ToolReduction) -> Self {
         self.node.reduction = Some(reduction);
@@ -95,49 +84,20 @@ impl ReduceNodeBuilder {
         self
     }
 
-    /// Sets the maximum number of calls to the model, including the first.
+    /// Sets the maximum number of calls to the model, including the first, which is always made.
     pub fn max_model_calls(mut self, calls: usize) -> Self {
         self.node.max_model_calls = calls;
         self
     }
 
-    /// Sets the wait before the second call after a rate limit.
-    pub fn first_wait(mut self, wait: Duration) -> Self {
-        self.node.first_wait = wait;
-        self
-    }
-
-    /// Checks the template and the options.
+    /// Builds the node.
     ///
     /// # Errors
     ///
-    /// The template is invalid, a key is empty, or `max_model_calls` is 0.
-    pub fn build(self) -> Result<ReduceNode, ReduceNodeBuildError> {
-        let Self {
-            prompt_template,
-            mut node,
-        } = self;
-        node.template = Template::parse(&prompt_template).map_err(
-            |TemplateError { at, problem, .. }| ReduceNodeBuildError::Template { at, problem },
-        )?;
-        if node.template.is_empty() {
-            let problem = "it is empty: write the instructions for the model";
-            return Err(ReduceNodeBuildError::Template { at: 0, problem });
-        }
-        if node.input_keys.iter().any(String::is_empty) {
-            return Err(ReduceNodeBuildError::EmptyKey {
-                option: "input_keys",
-            });
-        }
-        if node.output_key.is_empty() {
-            return Err(ReduceNodeBuildError::EmptyKey {
-                option: "output_key",
-            });
-        }
-        if node.max_model_calls == 0 {
-            return Err(ReduceNodeBuildError::NoModelCalls);
-        }
-        Ok(node)
+    /// The template is invalid.
+    pub fn build(mut self) -> Result<ReduceNode, TemplateError> {
+        self.node.template = Template::parse(&self.prompt_template)?;
+        Ok(self.node)
     }
 }
 

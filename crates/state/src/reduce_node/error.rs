@@ -1,41 +1,10 @@
-//! Errors of building and running a `ReduceNode`.
+//! Errors of running a `ReduceNode`.
 
 use std::fmt;
 
 use offcut::ErrorChain;
 use offcut::agent::ModelError;
 use offcut::backend::BackendError;
-
-use crate::reducer::BoxError;
-
-/// Reason for a node that can't be built.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReduceNodeBuildError {
-    /// The prompt template is invalid.
-    #[error("`prompt_template` is invalid at byte {at}: {problem}")]
-    Template {
-        /// Offset in bytes, from 0.
-        at: usize,
-        /// The problem, and what to write instead.
-        problem: &'static str,
-    },
-    /// A key is empty.
-    #[error("`{option}` has an empty key: name a key of the state")]
-    EmptyKey {
-        /// `input_keys` or `output_key`.
-        option: &'static str,
-    },
-    /// `max_model_calls` is 0.
-    #[error("`max_model_calls` must be at least 1")]
-    NoModelCalls,
-}
-
-impl fmt::Debug for ReduceNodeBuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
 
 /// Reason for a node that did not run. The state is unchanged, and trying again is safe.
 #[derive(thiserror::Error)]
@@ -49,14 +18,15 @@ pub enum ReduceNodeError {
         /// The key.
         key: String,
     },
-    /// The state can't hold the output. If that is known in advance, the model was not called.
-    #[error("the state rejected the output under `{key}`")]
-    Output {
+    /// The output would replace a value that looks like a hint, but is not one of the reduction's. The
+    /// model was not called.
+    #[error(
+        "the value under `{key}` looks like a hint that this reduction did not write, and would be lost: give another \
+         output key"
+    )]
+    OutputTaken {
         /// The output key.
         key: String,
-        /// Reason given by the state.
-        #[source]
-        source: BoxError,
     },
     /// An input could not be stored. The model was not called.
     #[error(
@@ -94,7 +64,7 @@ impl ReduceNodeError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::MissingKey { .. } | Self::Output { .. } => false,
+            Self::MissingKey { .. } | Self::OutputTaken { .. } => false,
             Self::Store { source, .. } => source.is_retryable(),
             Self::Model { source, .. } => source.is_retryable(),
             Self::NoAnswer => true,

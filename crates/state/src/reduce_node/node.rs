@@ -13,9 +13,9 @@ use offcut::{Part, ToolReduction};
 use serde_json::{Map, Value};
 
 use super::error::ReduceNodeError;
-use super::notepad::CondenseTarget;
-use crate::reducer::BoxError;
 
+/// Wait after the first rate limit.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Maximum wait for a rate limit.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -39,11 +39,10 @@ pub enum OriginalsNote {
 /// - `output_key`: `reduced_output`
 /// - `system_instruction`: none
 /// - `generation_config`: empty
-/// - `next_node`: none
 /// - `reduction`: none, so the inputs are gone once they are condensed
 /// - `originals`: [`OriginalsNote::Named`]
-/// - `max_model_calls`: 5; more than one only while the model reports a rate limit
-/// - `first_wait`: 1 second before the second call, then doubled each time, up to 60 seconds
+/// - `max_model_calls`: 5; more than one only while the model reports a rate limit. The wait before
+///   the second is 1 second, then doubled each time, up to 60 seconds
 ///
 /// ```
 /// use offcut::ToolReduction;
@@ -64,13 +63,11 @@ pub enum OriginalsNote {
 ///     .output_key("synthesis")
 ///     .reduction(ToolReduction::recommended(Memory::new()).build()?)
 ///     .originals(OriginalsNote::Unnamed)
-///     .next_node("evaluate")
 ///     .build()?;
 ///
 /// let mut state = Map::from_iter([("perspective_a".into(), json!("…")), ("perspective_b".into(), json!("…"))]);
 /// let reduced = node.run(&mut state).await?;
 /// assert_eq!(state, Map::from_iter([("synthesis".into(), json!("Both like it."))]));
-/// assert_eq!(reduced.next_node.as_deref(), Some("evaluate"));
 /// assert_eq!(reduced.stored.len(), 2);
 /// # Ok(()) }
 /// ```
@@ -91,11 +88,9 @@ pub struct ReduceNode {
     pub(super) output_key: String,
     pub(super) system_instruction: String,
     pub(super) generation_config: Map<String, Value>,
-    pub(super) next_node: Option<String>,
     pub(super) reduction: Option<ToolReduction>,
     pub(super) originals: OriginalsNote,
     pub(super) max_model_calls: usize,
-    pub(super) first_wait: Duration,
 }
 
 /// The outcome of a run.
@@ -112,8 +107,6 @@ pub struct Reduced {
     /// The input keys that stay. With a reduction, these hold a text that looks like one of its
     /// hints but is not. It is neither stored as an original nor lost.
     pub left_in_place: Vec<String>,
-    /// The node to run next. It is not run.
-    pub next_node: Option<String>,
     /// Number of calls to the model.
     pub model_calls: usize,
     /// Input tokens as counted by the provider.
@@ -130,21 +123,15 @@ impl ReduceNode {
     /// # Errors
     ///
     /// The template names a missing key, an input could not be stored, the model failed or gave no
-    /// answer, or the state can't hold the answer. The state is unchanged.
-    pub async fn run<S: CondenseTarget + ?Sized>(
-        &self,
-        state: &mut S,
-    ) -> Result<Reduced, ReduceNodeError> {
+    /// answer, or the answer would replace what is not stored. The state is unchanged.
+    pub async fn run(&self, state: &mut Map<String, Value>) -> Result<Reduced, ReduceNodeError> {
         let prompt = self
             .template
-            .render(|key| state.value(key).map(text_of))
+            .render(|key| state.get(key).map(text_of))
             .map_err(|key| ReduceNodeError::MissingKey {
                 key: key.to_owned(),
             })?;
         let mut reduced = self.store(state).await?;
-        state
-            .accepts(&self.output_key, &reduced.deleted)
-            .map_err(|source| self.refused(source))?;
         let (reply, model_calls) = self.ask(prompt).await?;
         (reduced.model_calls, reduced.input_tokens) = (model_calls, reply.input_tokens);
         reduced.output = answer(&reply.message).ok_or(ReduceNodeError::NoAnswer)?;
@@ -156,10 +143,10 @@ impl ReduceNode {
             let note = format!("\n\n[originals: {}]", places.join(", "));
             reduced.output.push_str(&note);
         }
-        state
-            .condense(&self.output_key, reduced.output.clone(), &reduced.deleted)
-            .map_err(|source| self.refused(source))?;
-
+        for key in &reduced.deleted {
+            state.remove(key);
+        }
+        state.insert(self.output_key.clone(), reduced.output.clone().into());
         tracing::info!(
             inputs = reduced.deleted.len(),
             stored = reduced.stored.len(),
@@ -171,30 +158,19 @@ impl ReduceNode {
         Ok(reduced)
     }
 
-    fn refused(&self, source: BoxError) -> ReduceNodeError {
-        ReduceNodeError::Output {
-            key: self.output_key.clone(),
-            source,
-        }
-    }
-
     /// Stores the input keys that exist, each once. The outcome has no output yet.
-    async fn store(
-        &self,
-        state: &(impl CondenseTarget + ?Sized),
-    ) -> Result<Reduced, ReduceNodeError> {
+    async fn store(&self, state: &Map<String, Value>) -> Result<Reduced, ReduceNodeError> {
         let mut reduced = Reduced {
             output: String::new(),
             deleted: Vec::new(),
             stored: Vec::new(),
             left_in_place: Vec::new(),
-            next_node: self.next_node.clone(),
             model_calls: 0,
             input_tokens: None,
         };
         for (at, key) in self.input_keys.iter().enumerate() {
             let is_new = !self.input_keys[..at].contains(key);
-            let Some(value) = state.value(key).filter(|_| is_new) else {
+            let Some(value) = state.get(key).filter(|_| is_new) else {
                 continue;
             };
             let locations = match &self.reduction {
@@ -210,8 +186,7 @@ impl ReduceNode {
                     }
                 }
                 Ok(None) if *key == self.output_key => {
-                    let problem = "its value looks like a hint that this reduction did not write, and would be lost: give another output key";
-                    return Err(self.refused(problem.into()));
+                    return Err(ReduceNodeError::OutputTaken { key: key.clone() });
                 }
                 Ok(None) => reduced.left_in_place.push(key.clone()),
                 Err(source) => {
@@ -235,7 +210,7 @@ impl ReduceNode {
             tools: &[],
             generation_config,
         };
-        let mut wait = self.first_wait;
+        let mut wait = FIRST_WAIT;
         let mut model_calls = 0;
         loop {
             model_calls += 1;
@@ -291,11 +266,9 @@ impl fmt::Debug for ReduceNode {
             .field("output_key", &self.output_key)
             .field("system_instruction", &self.system_instruction)
             .field("generation_config", &self.generation_config)
-            .field("next_node", &self.next_node)
             .field("reduction", &self.reduction)
             .field("originals", &self.originals)
             .field("max_model_calls", &self.max_model_calls)
-            .field("first_wait", &self.first_wait)
             .finish_non_exhaustive()
     }
 }

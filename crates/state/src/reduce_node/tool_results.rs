@@ -1,4 +1,4 @@
-//! The tool results of a conversation as a target.
+//! A node over the tool results of a conversation.
 
 use std::fmt;
 
@@ -7,20 +7,29 @@ use offcut::Part;
 use offcut::format::{Format, PartRef, Piece};
 use serde_json::Value;
 
-use super::notepad::CondenseTarget;
-use crate::reducer::BoxError;
+use super::error::ReduceNodeError;
+use super::node::{ReduceNode, Reduced};
 
 /// Tool results of a conversation under names of your own, for a node that condenses several into
 /// one.
 ///
 /// The condensed text replaces the first of them, in conversation order. Each of the others then
 /// says where it is, if that is shorter than the result (L3). So each call keeps its
-/// result, and ids, order and error marks stay (L5). The output key is ignored.
+/// result, and ids, order and error marks stay (L5).
 ///
 /// ```
 /// use offcut::format::{Message, Plain};
-/// use offcut_state::{CondenseTarget, ToolResults};
+/// use offcut_state::{ReduceNode, ToolResults};
 /// use offcut::ToolCall;
+/// # use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
+/// # struct Model;
+/// # #[async_trait::async_trait] impl ChatModel for Model {
+/// #     async fn complete(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+/// #         Ok(ModelReply { message: Message::assistant("in short"), input_tokens: None })
+/// #     }
+/// # }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///
 /// let calls = [ToolCall::new("call_1", "grep", "{}"), ToolCall::new("call_2", "read", "{}")];
 /// let mut messages = vec![
@@ -28,13 +37,13 @@ use crate::reducer::BoxError;
 ///     Message::tool(&calls[0], vec!["a long list".into()], false),
 ///     Message::tool(&calls[1], vec!["a long file".repeat(9).into()], false),
 /// ];
-/// let mut results = ToolResults::new(&Plain, &mut messages).with("hits", "call_1")?.with("file", "call_2")?;
-/// assert_eq!(results.value("hits").unwrap(), "a long list");
-/// results.condense("", "in short".into(), &["hits".into(), "file".into()])?;
+/// let node = ReduceNode::builder(Model, "{hits}\n{file}").input_keys(["hits", "file"]).build()?;
+/// let results = ToolResults::new(&Plain, &mut messages).with("hits", "call_1")?.with("file", "call_2")?;
+/// results.condense(&node).await?;
 /// assert_eq!(messages[1], Message::tool(&calls[0], vec!["in short".into()], false));
 /// let other = "[condensed with other results; see the result of call_1]";
 /// assert_eq!(messages[2], Message::tool(&calls[1], vec![other.into()], false));
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct ToolResults<'a, F: Format> {
@@ -145,63 +154,37 @@ impl<'a, F: Format> ToolResults<'a, F> {
         }
         newest
     }
-}
 
-impl<F: Format> CondenseTarget for ToolResults<'_, F> {
-    fn value(&self, key: &str) -> Option<&Value> {
-        self.results
-            .iter()
-            .find(|bound| bound.name == key)
-            .map(|bound| &bound.text)
-    }
-
-    fn accepts(&self, _: &str, delete: &[String]) -> Result<(), BoxError> {
-        if self
-            .results
-            .iter()
-            .any(|bound| delete.contains(&bound.name))
-        {
-            return Ok(());
-        }
-        Err("name at least one tool result in `input_keys`, so that the output has a place".into())
-    }
-
-    fn condense(
-        &mut self,
-        output_key: &str,
-        output: String,
-        delete: &[String],
-    ) -> Result<(), BoxError> {
-        self.accepts(output_key, delete)?;
-        let (mut gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.results)
-            .into_iter()
-            .partition(|bound| delete.contains(&bound.name));
-        self.results = kept;
+    /// Runs the node over the named results, and puts its output in place of those that are its
+    /// input keys. The others stay.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ReduceNode::run`]. The messages are unchanged.
+    pub async fn condense(self, node: &ReduceNode) -> Result<Reduced, ReduceNodeError> {
+        let named = self.results.iter();
+        let mut values = named
+            .map(|bound| (bound.name.clone(), bound.text.clone()))
+            .collect();
+        let reduced = node.run(&mut values).await?;
+        let mut gone = self.results;
+        gone.retain(|bound| reduced.deleted.contains(&bound.name));
         gone.sort_by_key(|bound| bound.place);
         gone.dedup_by_key(|bound| bound.place);
-        let mut gone = gone.into_iter();
-        let Some(first) = gone.next() else {
-            return Ok(());
-        };
-        for bound in gone {
-            let text = format!(
-                "[condensed with other results; see the result of {}]",
-                first.call_id
-            );
-            if text.len() < bound.text.as_str().map_or(0, str::len) {
-                self.put(bound.place, text);
+        for (nth, bound) in gone.iter().enumerate() {
+            let mut text = reduced.output.clone();
+            if nth > 0 {
+                let first = &gone[0].call_id;
+                text = format!("[condensed with other results; see the result of {first}]");
+                if text.len() >= bound.text.as_str().map_or(0, str::len) {
+                    continue;
+                }
             }
-        }
-        self.put(first.place, output);
-        Ok(())
-    }
-}
-
-impl<F: Format> ToolResults<'_, F> {
-    fn put(&mut self, (message, slot): (usize, usize), text: String) {
-        if let Some(message) = self.messages.get_mut(message) {
+            let (message, slot) = bound.place;
+            let message = &mut self.messages[message];
             self.format
                 .replace_result(message, slot, vec![Part::Text(text)]);
         }
+        Ok(reduced)
     }
 }

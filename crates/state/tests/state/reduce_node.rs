@@ -11,8 +11,7 @@ use offcut::backend::{Backend, ErrorKind, Memory};
 use offcut::format::{Message, OpenAiChat, Plain};
 use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
 use offcut_state::{
-    CondenseTarget, FieldType, KeyedList, OriginalsNote, ReduceNode, ReduceNodeBuildError,
-    ReduceNodeBuilder, ReduceNodeError, Scalar, Schema, StateField, ToolResultError, ToolResults,
+    OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, ToolResultError, ToolResults,
 };
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Map, Value, json};
@@ -112,11 +111,10 @@ async fn a_node_condenses_and_deletes() {
     assert_eq!(
         (
             reduced.stored.len(),
-            reduced.next_node,
             reduced.model_calls,
             reduced.input_tokens
         ),
-        (0, None, 1, Some(42))
+        (0, 1, Some(42))
     );
     assert_eq!(model.asked.lock().unwrap()[0].1, json!({}));
 }
@@ -130,9 +128,8 @@ async fn options_reach_the_model_and_the_caller() {
         .system_instruction("Be brief.")
         .generation_config(config)
         .output_key("synthesis");
-    let node = builder.next_node("evaluator").build().unwrap();
-    let reduced = node.run(&mut notes()).await.unwrap();
-    assert_eq!(reduced.next_node.as_deref(), Some("evaluator"));
+    let node = builder.build().unwrap();
+    node.run(&mut notes()).await.unwrap();
     let asked = model.asked.lock().unwrap();
     assert_eq!(asked[0].0[0], Message::system("Be brief."));
     assert_eq!(
@@ -264,21 +261,22 @@ async fn n2_rate_limits_are_retried_with_backoff() {
     assert!(matches!(error, ReduceNodeError::Model { model_calls: 2, .. }) && error.is_retryable());
     assert_eq!((state, model.calls()), (notes(), 2));
 
+    let model = Model::says([limited()]);
+    let node_ = node(&model).max_model_calls(0).build().unwrap();
+    assert!(node_.run(&mut notes()).await.is_err());
+    assert_eq!(model.calls(), 1, "the first call is always made");
+
     let begin = tokio::time::Instant::now();
     let model = Model::says(
         (0..9)
             .map(|_| limited())
             .chain([Ok(Message::assistant("s"))]),
     );
-    let patient = node(&model)
-        .max_model_calls(10)
-        .first_wait(Duration::MAX)
-        .build()
-        .unwrap();
+    let patient = node(&model).max_model_calls(10).build().unwrap();
     patient.run(&mut notes()).await.unwrap();
     assert_eq!(
         begin.elapsed().as_secs(),
-        9 * 60,
+        1 + 2 + 4 + 8 + 16 + 32 + 3 * 60,
         "no wait is over a minute"
     );
 }
@@ -356,7 +354,10 @@ async fn n3_an_input_that_is_the_output_is_stored_and_replaced() {
     let mut state = Map::from_iter([("a".to_owned(), json!(imitation))]);
     let before = state.clone();
     let error = node().run(&mut state).await.unwrap_err();
-    assert!(matches!(error, ReduceNodeError::Output { .. }), "{error:?}");
+    assert!(
+        matches!(error, ReduceNodeError::OutputTaken { .. }),
+        "{error:?}"
+    );
     assert_eq!(state, before);
 }
 
@@ -489,67 +490,6 @@ async fn a_dropped_run_leaves_the_state() {
     assert_eq!(state, notes());
 }
 
-fn declared() -> offcut_state::State {
-    let schema = Schema::new([
-        StateField::new("a", FieldType::Str),
-        StateField::new("b", FieldType::List),
-        StateField::new("n", FieldType::Int),
-        StateField::new("log", FieldType::List).reducer(KeyedList::dedupe_append(Scalar)),
-        StateField::new("synthesis", FieldType::Str).default("none yet"),
-    ]);
-    let mut state = schema.unwrap().state();
-    state.apply(json!({"a": "one", "b": [1]})).unwrap();
-    state
-}
-
-/// Over a declared state: the output is an update, and deleted fields are back at their defaults.
-#[tokio::test]
-async fn a_declared_state_is_updated_and_deleted_fields_are_reset() {
-    let model = Model::says(["s", "t"].map(|text| Ok(Message::assistant(text))));
-    let mut state = declared();
-    let node_ = node(&model).output_key("synthesis").build().unwrap();
-    node_.run(&mut state).await.unwrap();
-    assert_eq!(
-        serde_json::to_value(&state).unwrap(),
-        json!({"synthesis": "s"})
-    );
-    assert_eq!(
-        (state.get("a"), state.get("b")),
-        (Some(&json!(null)), Some(&json!([])))
-    );
-    let error = node_.run(&mut state).await.unwrap_err();
-    assert!(
-        matches!(error, ReduceNodeError::MissingKey { key } if key == "a"),
-        "what was condensed is gone"
-    );
-    assert_eq!(declared().value("synthesis"), Some(&json!("none yet")));
-}
-
-/// An output that the state can't hold is rejected before the model is asked, or changes nothing.
-#[tokio::test]
-async fn an_output_that_the_state_refuses_is_an_error() {
-    for (key, calls) in [("nowhere", 0), ("n", 0), ("log", 1)] {
-        let model = Model::answers("s");
-        let mut state = declared();
-        let error = node(&model)
-            .output_key(key)
-            .build()
-            .unwrap()
-            .run(&mut state)
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(&error, ReduceNodeError::Output { key: at, .. } if at == key),
-            "{error:?}"
-        );
-        assert_eq!(
-            (model.calls(), error.is_retryable(), &state),
-            (calls, false, &declared()),
-            "{key}"
-        );
-    }
-}
-
 /// In an agent loop: several results become one. Every call keeps its result, and the reader reads
 /// the originals back.
 #[tokio::test]
@@ -570,14 +510,14 @@ async fn over_the_tool_results_of_a_conversation() {
         .build()
         .unwrap();
     let results = ToolResults::new(&Plain, &mut messages);
-    let mut results = results
+    let results = results
         .with("hits", "c1")
         .unwrap()
         .with("file", "c2")
         .unwrap()
         .with("list", "c3")
         .unwrap();
-    let reduced = node.run(&mut results).await.unwrap();
+    let reduced = results.condense(&node).await.unwrap();
 
     assert_eq!(
         messages[1],
@@ -711,16 +651,13 @@ async fn n5_a_hint_that_can_not_be_followed() {
 fn runs_can_be_spawned() {
     fn is_send<T: Send>(_: &T) {}
     let node = node(&Model::default()).build().unwrap();
-    let (mut map, mut state, mut messages) = (notes(), declared(), Vec::<Message>::new());
+    let (mut map, mut messages) = (notes(), Vec::<Message>::new());
     is_send(&node.run(&mut map));
-    is_send(&node.run(&mut state));
-    is_send(&node.run(&mut ToolResults::new(&Plain, &mut messages)));
-    let anything: &mut dyn CondenseTarget = &mut map;
-    is_send(&node.run(anything));
+    is_send(&ToolResults::new(&Plain, &mut messages).condense(&node));
 }
 
-#[test]
-fn tool_results_that_can_not_be_condensed() {
+#[tokio::test]
+async fn tool_results_that_can_not_be_condensed() {
     let mut messages = vec![
         json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}),
         json!({"role": "tool", "tool_call_id": "c", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}),
@@ -732,7 +669,7 @@ fn tool_results_that_can_not_be_condensed() {
     let mut with = |id: &str| {
         ToolResults::new(&OpenAiChat, &mut messages)
             .with("r", id)
-            .map(|r| r.value("r").cloned())
+            .map(|_| ())
     };
     assert_eq!(
         with("c").unwrap_err(),
@@ -746,61 +683,29 @@ fn tool_results_that_can_not_be_condensed() {
             call_id: "e".into()
         }
     );
-    assert_eq!(
-        with("d").unwrap(),
-        Some(json!("new\nest")),
-        "the newest where ids repeat"
-    );
-    let mut results = ToolResults::new(&OpenAiChat, &mut messages)
-        .with("r", "d")
-        .unwrap();
-    let said = results
-        .condense("", "x".into(), &["other".into()])
-        .unwrap_err()
-        .to_string();
-    assert!(said.starts_with("name at least one tool result in `input_keys`"));
-    assert!(results.value("r").is_some());
+
+    // The newest where ids repeat. A node that names no result changes none, nor does one that fails.
+    let before = messages.clone();
+    let model = Model::says(["s", ""].map(|text| Ok(Message::assistant(text))));
+    for (inputs, is_ok) in [([].as_slice(), true), (&["r"], false)] {
+        let node = ReduceNode::builder(model.clone(), "{r}").input_keys(inputs.iter().copied());
+        let node = node.build().unwrap();
+        let results = ToolResults::new(&OpenAiChat, &mut messages)
+            .with("r", "d")
+            .unwrap();
+        assert_eq!(results.condense(&node).await.is_ok(), is_ok);
+        assert_eq!((model.prompt().as_str(), &messages), ("new\nest", &before));
+    }
 }
 
 /// L11: a node that can't work does not build.
 #[test]
 fn l11_wrong_nodes_do_not_build() {
-    let template = |text: &str| {
-        ReduceNode::builder(Model::default(), text)
-            .build()
-            .unwrap_err()
-            .to_string()
-    };
+    let node = ReduceNode::builder(Model::default(), "a {");
     assert_eq!(
-        template(""),
-        "`prompt_template` is invalid at byte 0: it is empty: write the instructions for the model"
+        node.build().unwrap_err().to_string(),
+        "invalid template at byte 2: an opening brace that nothing closes: write `{{` for a brace"
     );
-    assert_eq!(
-        template("a {"),
-        "`prompt_template` is invalid at byte 2: an opening brace that nothing closes: write `{{` for a brace"
-    );
-    let model = Model::default();
-    let cases = [
-        (
-            node(&model).input_keys([""]),
-            ReduceNodeBuildError::EmptyKey {
-                option: "input_keys",
-            },
-        ),
-        (
-            node(&model).output_key(""),
-            ReduceNodeBuildError::EmptyKey {
-                option: "output_key",
-            },
-        ),
-        (
-            node(&model).max_model_calls(0),
-            ReduceNodeBuildError::NoModelCalls,
-        ),
-    ];
-    for (builder, expected) in cases {
-        assert_eq!(builder.build().unwrap_err(), expected);
-    }
 }
 
 /// The defaults are those of the type's doc.
@@ -809,5 +714,5 @@ fn l11_the_defaults() {
     let node = ReduceNode::builder(Model::default(), "{a}")
         .build()
         .unwrap();
-    insta::assert_snapshot!(format!("{node:?}"), @r#"ReduceNode { template_keys: ["a"], input_keys: [], output_key: "reduced_output", system_instruction: "", generation_config: {}, next_node: None, reduction: None, originals: Named, max_model_calls: 5, first_wait: 1s, .. }"#);
+    insta::assert_snapshot!(format!("{node:?}"), @r#"ReduceNode { template_keys: ["a"], input_keys: [], output_key: "reduced_output", system_instruction: "", generation_config: {}, reduction: None, originals: Named, max_model_calls: 5, .. }"#);
 }

@@ -1,5 +1,8 @@
 //! Other spellings of the characters of names, as used in JSON, URLs, HTML and Markdown.
 
+/// Decodes what follows a sign: the character and the number of bytes read.
+type LayerDecoder = fn(&[u8]) -> Option<(u8, usize)>;
+
 /// Decodes one layer of `from` into `to`. Returns whether there was anything to decode, which makes it shorter.
 ///
 /// Takes linear time. JSON in JSON, which doubles the backslashes and puts one more before what it escapes, percent signs
@@ -10,7 +13,7 @@ pub(super) fn read_layer(from: &[u8], to: &mut Vec<u8>) -> bool {
     let mut rest = from;
     while let [sign, after @ ..] = rest {
         rest = after;
-        let (again, read): (&[u8], fn(&[u8]) -> Option<(u8, usize)>) = match sign {
+        let (again, read): (&[u8], LayerDecoder) = match sign {
             b'\\' => (b"\\", after_backslash),
             b'%' => (b"25", |digits| Some((code(digits.get(..2)?, 16)?, 2))),
             b'&' => (b"amp;", reference),

@@ -1,5 +1,7 @@
 //! Truncates a stream. Over the limit its texts are one, whose bytes go to the store as they arrive.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
@@ -114,7 +116,7 @@ impl<'a> LongText<'a> {
             Chunk::Bytes(bytes) => (bytes, std::mem::replace(&mut self.is_open, true)),
             Chunk::Part(part) => {
                 self.is_open = false;
-                let text = self.job.text_of(&part).map(|text| text.into_owned());
+                let text = self.job.text_of(&part).map(Cow::into_owned);
                 let Some(text) = text else {
                     self.decision.bytes.before += text_bytes(&part);
                     self.others.push(part);

@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::model::{ModelServer, Reply};
+use common::model::{ModelServer, Reply, prompt_tokens};
 use common::tools::{Fetch, Grep, Stat, returned};
 use futures_util::StreamExt;
 use offcut::backend::{ErrorKind, Memory};
@@ -192,11 +192,10 @@ async fn check(requests: &[Value], reduction: &ToolReduction, passes: &Passes) {
         clears,
         "the prefix breaks at a clear, and nowhere else"
     );
-    // Each pass is given the usage of the previous request, which the server reports as its size in
-    // bytes divided by four.
+    // Each pass is given the usage of the previous request, which the server reports.
     let counted: Vec<Option<u64>> = requests
         .iter()
-        .map(|request| Some(request.to_string().len() as u64 / 4))
+        .map(|request| Some(prompt_tokens(request)))
         .collect();
     let known: Vec<Option<u64>> = passes.iter().map(|(_, usage)| *usage).collect();
     assert_eq!(known, [&[None], &counted[..TURNS]].concat());

@@ -62,10 +62,10 @@ fn places(preview: &str, text: &str) -> Places {
             if is_right || !text.contains(row.trim_end_matches('…')) {
                 places.note(is_right);
             }
-        } else if let Some(list) = row.strip_prefix("names: ") {
-            if !lines.contains(row) {
-                listed(list, &lines, &mut places);
-            }
+        } else if let Some(list) = row.strip_prefix("names: ")
+            && !lines.contains(row)
+        {
+            listed(list, &lines, &mut places);
         }
     }
     places

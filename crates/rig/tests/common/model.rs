@@ -61,6 +61,11 @@ impl ModelServer {
     }
 }
 
+/// The tokens of a request's messages and tools: their size in bytes divided by four.
+pub(crate) fn prompt_tokens(request: &Value) -> u64 {
+    (request["messages"].to_string().len() + request["tools"].to_string().len()) as u64 / 4
+}
+
 fn respond(request: &Value, script: &dyn Fn(&[Value]) -> Reply) -> Response {
     let messages = request["messages"].as_array().unwrap();
     if let Err(why) = accepts(messages) {
@@ -68,8 +73,9 @@ fn respond(request: &Value, script: &dyn Fn(&[Value]) -> Reply) -> Response {
         return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
     }
     let reply = script(messages);
-    let usage = json!({"prompt_tokens": request.to_string().len() / 4, "completion_tokens": 10,
-        "total_tokens": request.to_string().len() / 4 + 10});
+    let tokens = prompt_tokens(request);
+    let usage =
+        json!({"prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10});
     if request["stream"] == true {
         streamed(&reply, &usage)
     } else {

@@ -42,6 +42,10 @@ impl<'e> Options<'e> {
     }
 
     /// Returns the environment variable `name`; `None` if it is empty.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "only stores behind a network read it")
+    )]
     pub(crate) fn env(&self, name: &str) -> Option<String> {
         (self.env)(name).filter(|value| !value.is_empty())
     }

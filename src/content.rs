@@ -303,6 +303,11 @@ impl Gathered {
         !self.open.is_empty()
     }
 
+    /// Number of parts that do not continue.
+    pub(crate) fn count(&self) -> usize {
+        self.parts.len()
+    }
+
     /// The parts. Beside a text are its bytes if they are not UTF-8.
     pub(crate) fn into_parts(mut self) -> Vec<(Part, Option<Bytes>)> {
         self.close();

@@ -44,7 +44,7 @@ fn check_path(path: &str) {
     );
     for name in path.split('/') {
         assert!(
-            !name.is_empty() && name.len() <= 255 && !name.starts_with('.') && !name.ends_with('.')
+            !name.is_empty() && name.len() <= 240 && !name.starts_with('.') && !name.ends_with('.')
         );
         assert!(
             name.bytes()

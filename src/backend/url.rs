@@ -51,9 +51,7 @@ impl StoreUrl {
         let url = self.as_str();
         match split_scheme(url) {
             Some(("memory", name)) => Ok(Kind::Memory(name)),
-            Some(("file", path)) if path.starts_with("///") && !path.contains(['?', '#', '%']) => {
-                Ok(Kind::Directory(&path[2..]))
-            }
+            Some(("file", path)) if is_plain(path) => Ok(Kind::Directory(&path[2..])),
             Some((scheme, rest)) if scheme != "file" && rest.starts_with("//") => {
                 unusable(format!(
                     "`{scheme}:` stores are not part of this crate: open `{self}` with the crate offcut-object-store, or use \
@@ -83,6 +81,15 @@ fn split_scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
+/// Returns true if every parser of URLs takes what follows `file:` for the same directory.
+fn is_plain(path: &str) -> bool {
+    let inner = path.strip_prefix("///").unwrap_or_default();
+    let mut segments = inner.strip_suffix('/').unwrap_or(inner).split('/');
+    path.trim_end() == path
+        && !path.contains(|c: char| c.is_control() || "?#%\\".contains(c))
+        && segments.all(|segment| !matches!(segment, "" | "." | ".."))
+}
+
 /// Returns true if text without a scheme is a path. A URL that lost its colon or its scheme would make a
 /// directory that is named after its secrets.
 fn is_path(text: &str) -> bool {
@@ -108,8 +115,9 @@ impl fmt::Display for StoreUrl {
         let scheme = &self.0[..self.0.len() - rest.len()];
         let (head, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
         let has_user = rest.contains('@');
+        let host = rest.strip_prefix("//").unwrap_or(rest).split('/').next();
         let is_hidden = if scheme.is_empty() || scheme.eq_ignore_ascii_case("file:") {
-            has_user && rest.contains(':')
+            has_user && rest.contains(':') || host.is_some_and(|host| host.contains('@'))
         } else {
             has_user || has_password(head)
         };

@@ -159,15 +159,22 @@ fn are_rows(rows: &str, plain: &str, bytes: u64) -> bool {
     let mut lines = plain.split('\n').zip(1..).peekable();
     // The rest of the last line that has a row, and its number.
     let (mut open, mut at) = ("", 0);
+    // The place of its last row in it.
+    let mut byte = 0;
+    // The number of the line that comes next, and the length of the number that it begins with.
+    let mut own = (0, 0);
     rows.split('\n').all(|row| {
-        let next = lines.peek().filter(|_| at > 0).and_then(|(line, _)| {
-            let own = Unit::line(line, at).aligned_number();
-            let own = own.map_or(0, |(_, length)| length);
-            after(row, line).or_else(|| after(row, &line[own..]))
+        let next = lines.peek().filter(|_| at > 0).and_then(|(line, number)| {
+            // Once for each line: it may begin with very many blanks.
+            if own.0 != *number {
+                let length = Unit::line(line, at).aligned_number();
+                own = (*number, length.map_or(0, |(_, length)| length));
+            }
+            after(row, line).or_else(|| after(row, &line[own.1..]))
         });
         if let Some(rest) = next {
             lines.next();
-            (open, at) = (rest, at + 1);
+            (open, at, byte) = (rest, at + 1, 0);
             return true;
         }
         let mark = row.split_once('|');
@@ -181,11 +188,15 @@ fn are_rows(rows: &str, plain: &str, bytes: u64) -> bool {
                 return false;
             };
             (open, at) = next;
+            byte = 0;
         }
         let rest = match mark {
             Some((place, text)) if place.byte > 0 => {
-                let piece = text.strip_prefix(CUT).filter(|_| place.byte < bytes);
+                let is_next = (byte + 1..bytes).contains(&place.byte);
+                byte = place.byte;
+                let piece = text.strip_prefix(CUT).filter(|_| is_next);
                 let piece = piece.map(|piece| piece.strip_suffix(CUT).unwrap_or(piece));
+                let piece = piece.filter(|piece| !piece.is_empty());
                 piece.and_then(|piece| Some(open.split_once(piece)?.1))
             }
             _ => after(row, open).or_else(|| after(mark?.1, open)),

@@ -17,10 +17,15 @@ const WALKS: usize = 16;
 /// Adds everything that the files below `path` name to `names`.
 pub(super) fn read(path: &Path, names: &mut Names) -> Result<(), LiveError> {
     let mut files = Files::new();
-    // A file that is moved or replaced can hide from a walk. So there is another one after each that has found
-    // anything.
+    // A file that is moved can hide from a walk, and from another if it is moved back. So there are two after each
+    // that has found anything.
+    let mut quiet = 0;
     for _ in 0..WALKS {
-        if !walk(path, &mut files, names)? {
+        quiet = match walk(path, &mut files, names)? {
+            true => 0,
+            false => quiet + 1,
+        };
+        if quiet == 2 {
             break;
         }
     }

@@ -22,6 +22,9 @@ use crate::report::{Decision, Outcome, Reason};
 /// memory or in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
 
+/// Number of parts of a stream over its limit that are held for a user's preview.
+const MAX_PARTS: usize = 256;
+
 /// Truncates a stream without a handler, reading it to its end. Returns the error that ended it early, too.
 pub(super) async fn truncate(
     job: Job<'_>,
@@ -51,7 +54,9 @@ pub(super) async fn truncate(
             Chunk::Part(part) => job.text_of(part).map_or(0, |text| text.len() as u64),
         };
         head.push(chunk);
-        if length > most {
+        // Very many small parts take more memory than their bytes.
+        let is_scattered = head.count() > MAX_PARTS && length > job.limit().saturating_mul(2);
+        if length > most || is_scattered {
             let long = long.insert(LongText::new(job));
             for chunk in std::mem::take(&mut head).into_chunks() {
                 long.push(chunk).await?;

@@ -84,15 +84,28 @@ impl Objects {
         content: &mut Content<'_>,
     ) -> Result<PutOutcome, Trouble> {
         let mut upload = self.begin(path).await?;
-        let Upload {
-            open: Some(open),
-            parts,
-            timeout,
-        } = &mut upload
-        else {
+        let Upload { open, parts, .. } = &mut upload;
+        let Some(open) = open else {
             return Ok(PutOutcome::Taken);
         };
-        let (timeout, length) = (*timeout, content.length());
+        let completed = self.upload_parts(open, parts, path, content).await;
+        // Awaited, since a command's runtime may end right after this.
+        if !matches!(completed, Ok(None)) {
+            abort(open, parts, self.retry.timeout).await;
+        }
+        upload.open = None;
+        completed.map(|found| found.unwrap_or(PutOutcome::Stored))
+    }
+
+    /// Completes an upload, unless something is found at `path`.
+    async fn upload_parts(
+        &self,
+        open: &mut Box<dyn MultipartUpload>,
+        parts: &mut JoinSet<Result<(), Trouble>>,
+        path: &Path,
+        content: &mut Content<'_>,
+    ) -> Result<Option<PutOutcome>, Trouble> {
+        let (timeout, length) = (self.retry.timeout, content.length());
         let mut at = 0;
         while at < length {
             // Takes the permit before the bytes, so that a waiting upload holds none.
@@ -115,12 +128,10 @@ impl Objects {
         // Completing overwrites, and uploads take long. So this checks once more, as late as
         // possible.
         if let Some(put) = self.compare(path, content).await? {
-            return Ok(put);
+            return Ok(Some(put));
         }
         limited(timeout, open.complete()).await?;
-        // A complete upload can't be aborted any more.
-        upload.open = None;
-        Ok(PutOutcome::Stored)
+        Ok(None)
     }
 }
 
@@ -144,12 +155,18 @@ impl Drop for Upload {
         };
         let (mut parts, timeout) = (std::mem::take(&mut self.parts), self.timeout);
         // If the runtime ends first, the parts stay until a lifecycle rule removes them.
-        runtime.spawn(async move {
-            // The parts first: one that arrives after the abort would stay.
-            parts.shutdown().await;
-            if let Err(trouble) = limited(timeout, open.abort()).await {
-                tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
-            }
-        });
+        runtime.spawn(async move { abort(&mut open, &mut parts, timeout).await });
+    }
+}
+
+async fn abort(
+    open: &mut Box<dyn MultipartUpload>,
+    parts: &mut JoinSet<Result<(), Trouble>>,
+    timeout: Duration,
+) {
+    // The parts first: one that arrives after the abort would stay.
+    parts.shutdown().await;
+    if let Err(trouble) = limited(timeout, open.abort()).await {
+        tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
     }
 }

@@ -369,14 +369,14 @@ pub(crate) struct Place {
     /// A project's folder: use the user's own settings for this project instead of those for all.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) project: Option<PathBuf>,
-    /// The program that the hook runs, instead of this one.
+    /// The program that the hook runs, instead of this one. Its name must begin with `offcut`.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
 }
 
 /// Show what hooks and servers saved.
 ///
-/// The hooks of coding agents, and `offcut serve` and `offcut wrap`, keep journals of sizes, without
+/// The hooks of coding agents, and `offcut serve` and `offcut wrap`, keep a journal of sizes, without
 /// content. Hints, and stored results that the model read back, are counted against the gain.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Gain {

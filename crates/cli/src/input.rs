@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
-use offcut::report::Outcome;
+use offcut::report::{Outcome, Reason};
 use offcut::{Chunk, OnStoreFailure, Settings, ToolError, ToolOutput, Truncated};
 use tempfile::SpooledTempFile;
 
@@ -160,8 +160,10 @@ impl Input {
     /// settings allow no loss, or there was no room for all of it.
     pub(crate) fn is_to_pass(&self, truncated: &Truncated, settings: &Settings) -> bool {
         let mut decisions = truncated.report.decisions.iter();
-        let is_lost = decisions.any(|one| one.outcome == Outcome::Lost);
-        is_lost && settings.on_offload_error != OnStoreFailure::PreviewOnly
+        // Kept results are shown as text, which not all bytes are.
+        let unstored = [Outcome::Lost, Outcome::Kept(Reason::StoreFailed)];
+        let is_unstored = decisions.any(|one| unstored.contains(&one.outcome));
+        is_unstored && settings.on_offload_error != OnStoreFailure::PreviewOnly
             || locked(&self.0).is_full()
     }
 

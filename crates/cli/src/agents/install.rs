@@ -136,9 +136,22 @@ impl Installation {
                 Err(_) => {}
             }
         }
+        let front = match goal {
+            Goal::Uninstall => Vec::new(),
+            _ => words(self, ["mcp", "--"])?,
+        };
+        let is_taken = |found: &[String]| match goal {
+            Goal::Uninstall => true,
+            Goal::InstallWithServers => found != front,
+            // One that names no path was put there by the user.
+            Goal::Install => {
+                let [found, new] = [found, &front].map(|words| words.iter().rev().nth(2));
+                found.is_some_and(|program| Path::new(program).is_absolute()) && found != new
+            }
+        };
         let mut wrapped = Vec::new();
         for file in &mut files[first..] {
-            wrapped.push(servers::take_out(self.agent, file)?);
+            wrapped.push(servers::take_out(self.agent, file, is_taken)?);
         }
         let (outcome, values, new) = match goal {
             Goal::Uninstall => self.take_out(&mut files[0], stored.as_ref())?,
@@ -146,7 +159,6 @@ impl Installation {
         };
         let has_servers = goal == Goal::InstallWithServers || wrapped.concat().contains(&true);
         if goal != Goal::Uninstall && has_servers {
-            let front = words(self, ["mcp", "--"])?;
             for (file, wrapped) in files[first..].iter_mut().zip(wrapped) {
                 let chosen = |nth| {
                     goal == Goal::InstallWithServers || wrapped.get(nth).is_some_and(|is| *is)
@@ -161,6 +173,10 @@ impl Installation {
         for file in &files {
             file.expect_writable()?;
         }
+        let old = match (&new, &stored) {
+            (Some(_), Some(stored)) => stored.original()?,
+            _ => None,
+        };
         // Before the files: without its record, the change could not be taken back.
         let backup = match (&new, &stored) {
             (Some((record, original)), _) => {
@@ -174,11 +190,15 @@ impl Installation {
                 for written in &files[..nth] {
                     _ = written.restore();
                 }
-                if stored.is_none()
-                    && new.is_some()
-                    && let Some(new) = record::find(&self.records(), &path)?
-                {
-                    new.remove()?;
+                match (&new, &stored) {
+                    (Some(_), Some(stored)) => {
+                        record::write(&self.records(), &stored.record, old.as_deref())?;
+                    }
+                    (Some(_), None) => {
+                        let written = record::find(&self.records(), &path)?;
+                        written.map_or(Ok(()), |written| written.remove())?;
+                    }
+                    (None, _) => {}
                 }
                 return Err(error);
             }
@@ -271,15 +291,21 @@ impl Installation {
                 file.set_text(&text);
                 Ok((Outcome::Removed, values, None))
             }
-            Content::Whole(_) if command_of_plugin(file.text()?, self.agent).is_none() => {
-                done(Outcome::Unchanged)
-            }
-            Content::Whole(_) if stored.is_some_and(|stored| !stored.is_in(file)) => Err(file.refused(
-                "it was changed after Offcut placed it; remove it if you do not need the change, and try again",
-            )),
-            Content::Whole(_) => {
-                file.set(None);
-                done(Outcome::Restored)
+            Content::Whole(text) => {
+                let ours = stored.map_or(&text, |stored| &stored.record.written);
+                if file.bytes() == Some(ours.as_bytes()) {
+                    file.set(None);
+                    return done(Outcome::Restored);
+                }
+                let is_users = stored.is_none()
+                    && command_of_plugin(file.text()?, self.agent).is_none()
+                    && !file.text()?.contains("placed by `offcut install`");
+                if is_users || file.bytes().is_none() {
+                    return done(Outcome::Unchanged);
+                }
+                Err(file.refused(
+                    "it was changed after Offcut placed it, or its record is gone; remove it if you do not need it, and try again",
+                ))
             }
         }
     }

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use sha2::digest::Update;
 
-use crate::gateway::secret::add_field;
+use crate::gateway::secret::{add_field, spellings};
 
 /// Headers that hold credentials, in the order in which tenants are named by them.
 pub(crate) const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
@@ -27,6 +27,31 @@ const ENDS: [&str; 13] = [
     "virtualkey",
 ];
 
+/// The owner of a credential whose name and form do not agree.
+const NOBODY: &str = "nobody";
+/// A provider that only settings name, and the beginnings of such providers' keys.
+pub(crate) const OTHER: &str = "another";
+const OTHERS: [&str; 18] = [
+    "AWS4-",
+    "csk-",
+    "dapi",
+    "fw_",
+    "gho_",
+    "ghp_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "gsk_",
+    "hf_",
+    "nvapi-",
+    "pplx-",
+    "r8_",
+    "sk-or-",
+    "tgp_",
+    "vck_",
+    "xai-",
+];
+
 /// The shortest key that is known by its form alone, wherever it is.
 const SHORTEST: usize = 20;
 
@@ -45,25 +70,46 @@ impl NamedCredential {
         }
     }
 
-    /// The provider that this credential is for, by its name, or else by its form; `None` if neither tells.
+    /// The provider that this credential is for, by its name and by its form; `None` if neither tells. If they do not
+    /// agree, it is for nobody.
     pub(crate) fn owner(&self) -> Option<&'static str> {
-        match &*self.name {
-            "x-api-key" => return Some("anthropic"),
-            "x-goog-api-key" | "key" => return Some("gemini"),
-            _ => {}
-        }
-        // A scheme may come before it.
-        let key = self.value.rsplit(u8::is_ascii_whitespace).next();
-        // OpenRouter's begin as OpenAI's do.
-        key.filter(|key| !key.starts_with(b"sk-or-"))
-            .and_then(by_form)
+        let by_name = match &*self.name {
+            "x-api-key" => Some("anthropic"),
+            "x-goog-api-key" | "key" => Some("gemini"),
+            _ => None,
+        };
+        let spellings = spellings(&self.value);
+        let words = spellings.iter().flat_map(|text| words(text));
+        // Many gateways give their keys the form of OpenAI's old ones.
+        let is_vague = |word: &[u8]| {
+            let is_new = ["sk-proj-", "sk-svcacct-", "sk-admin-"].iter();
+            by_form(word) == Some("openai")
+                && !is_new.clone().any(|new| word.starts_with(new.as_bytes()))
+        };
+        let forms = words
+            .filter(|word| by_name.is_none() || !is_vague(word))
+            .filter_map(by_form);
+        let mut owners = by_name.into_iter().chain(forms);
+        let owner = owners.next()?;
+        Some(if owners.all(|other| other == owner) {
+            owner
+        } else {
+            NOBODY
+        })
     }
+}
+
+/// The words of a value that may be keys.
+fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| !byte.is_ascii_alphanumeric() && !b"-_.".contains(byte))
 }
 
 /// The provider whose keys begin like this one.
 fn by_form(key: &[u8]) -> Option<&'static str> {
     let begins = |any: &[&str]| any.iter().any(|begin| key.starts_with(begin.as_bytes()));
-    if begins(&["sk-ant-"]) {
+    if begins(&OTHERS) {
+        Some(OTHER)
+    } else if begins(&["sk-ant-"]) {
         Some("anthropic")
     } else if begins(&["AIza", "AQ.", "ya29."]) {
         Some("gemini")
@@ -74,8 +120,8 @@ fn by_form(key: &[u8]) -> Option<&'static str> {
 
 /// The keys of a known form in a value, wherever they are.
 fn keys_in(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let words = value.split(|byte| !byte.is_ascii_alphanumeric() && !b"-_.".contains(byte));
-    words.filter(|word| word.len() >= SHORTEST && by_form(word).is_some())
+    let is_known = |word: &&[u8]| by_form(word).is_some_and(|owner| owner != OTHER);
+    words(value).filter(move |word| word.len() >= SHORTEST && is_known(word))
 }
 
 /// The credentials of a request: of its headers and of its query, by their names, and keys of a known form
@@ -197,11 +243,25 @@ mod tests {
             ("authorization", "Bearer ya29.1", Some("gemini")),
             ("access_token", "AIza1", Some("gemini")),
             ("authorization", "Bearer eyJ1.x.y", None),
-            ("authorization", "Bearer gsk_1", None),
-            ("authorization", "Bearer sk-or-v1-1", None),
-            ("authorization", "AWS4-HMAC-SHA256 Credential=a", None),
+            ("authorization", "Bearer gsk_1", Some(OTHER)),
+            ("authorization", "Bearer sk-or-v1-1", Some(OTHER)),
+            (
+                "authorization",
+                "AWS4-HMAC-SHA256 Credential=a",
+                Some(OTHER),
+            ),
             ("api-key", "k", None),
             ("x-api-key", "sk-1", Some("anthropic")),
+            ("x-api-key", "sk-ant-1", Some("anthropic")),
+            ("x-api-key", "sk-proj-1", Some(NOBODY)),
+            ("x-api-key", "gsk_1", Some(NOBODY)),
+            ("key", "sk-ant-1", Some(NOBODY)),
+            (
+                "authorization",
+                "Token token=\"sk-ant-1\"",
+                Some("anthropic"),
+            ),
+            ("authorization", "Basic dTpzay1hbnQtMQ==", Some("anthropic")),
             ("x-goog-api-key", "k", Some("gemini")),
             ("key", "k", Some("gemini")),
         ] {

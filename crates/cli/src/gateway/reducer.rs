@@ -24,8 +24,8 @@ use crate::gateway::tenant::Tenant;
 use crate::gateway::watch::{Look, Watch};
 use crate::lock::locked;
 
-/// Number of sessions in a generation, and of bytes of the requests that they were used for. Two generations are held in
-/// memory, each of which takes at most twice these bytes.
+/// Number of sessions in a generation, and of bytes of the longest request that each was used for. Two generations are
+/// held in memory, each of which takes at most twice these bytes.
 const HELD: usize = 2048;
 const HELD_BYTES: usize = 128 << 20;
 /// Number of conversations of which it is remembered that the provider took only the original.
@@ -57,10 +57,11 @@ pub(crate) struct ConversationReducer {
 /// read again.
 #[derive(Default)]
 struct HeldSessions {
-    newer: HashMap<(String, usize), ToolReduction>,
+    /// Each with the bytes of the longest request that it was used for.
+    newer: HashMap<(String, usize), (ToolReduction, usize)>,
     /// Those that were not used since `newer` was begun.
-    older: HashMap<(String, usize), ToolReduction>,
-    /// Bytes of the requests that the newer ones were used for.
+    older: HashMap<(String, usize), (ToolReduction, usize)>,
+    /// Sum of the bytes of the newer ones.
     bytes: usize,
 }
 
@@ -251,14 +252,17 @@ impl ConversationReducer {
     ) -> ToolReduction {
         let mut held = locked(&self.sessions);
         let key = (conversation.to_owned(), variant);
-        let known = held.newer.remove(&key).or_else(|| held.older.remove(&key));
-        let session = known.unwrap_or_else(new);
+        let known = held.newer.remove(&key);
+        held.bytes -= known.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let known = known.or_else(|| held.older.remove(&key));
+        let (session, longest) = known.unwrap_or_else(|| (new(), 0));
+        let bytes = bytes.max(longest);
         if held.newer.len() >= HELD || held.bytes + bytes > HELD_BYTES {
             held.older = std::mem::take(&mut held.newer);
             held.bytes = 0;
         }
         held.bytes += bytes;
-        held.newer.insert(key, session.clone());
+        held.newer.insert(key, (session.clone(), bytes));
         session
     }
 

@@ -65,16 +65,29 @@ impl Secret {
         Sha256::digest(text) == Sha256::digest(&self.0)
     }
 
-    /// Returns true if this secret is anywhere in a value: as it is, with the escapes of URLs decoded, or in base64, as
-    /// `Basic` has it.
+    /// Returns true if this secret is anywhere in a value, in any of its [`spellings`].
     pub(crate) fn is_in(&self, value: &[u8]) -> bool {
-        let decoded: Vec<u8> = percent_encoding::percent_decode(value).collect();
-        let mut words = decoded.split(|byte| b" =".contains(byte));
-        let last = words.rfind(|word| !word.is_empty()).unwrap_or_default();
-        let basic = STANDARD_NO_PAD.decode(last).unwrap_or_default();
-        let mut texts = [value, &decoded, &basic].into_iter();
-        texts.any(|text| memmem::find(text, self.0.as_bytes()).is_some())
+        let is_in = |text: &Vec<u8>| memmem::find(text, self.0.as_bytes()).is_some();
+        spellings(value).iter().any(is_in)
     }
+}
+
+/// A value as it is, with the escapes of URLs decoded, and its words in base64, as `Basic` has them.
+pub(crate) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
+    let decoded: Vec<u8> = percent_encoding::percent_decode(value).collect();
+    let words = decoded.split(|byte| !byte.is_ascii_alphanumeric() && !b"+/_-".contains(byte));
+    let words = words.filter(|word| !word.is_empty());
+    let of_url = |byte: &u8| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        byte => *byte,
+    };
+    let words = words.map(|word| word.iter().map(of_url).collect::<Vec<u8>>());
+    let mut all: Vec<Vec<u8>> = words
+        .filter_map(|word| STANDARD_NO_PAD.decode(word).ok())
+        .collect();
+    all.extend([value.to_vec(), decoded]);
+    all
 }
 
 /// Random bytes, if the system gives any.
@@ -106,6 +119,8 @@ mod tests {
             "/v1/SECRET%2f0123%2B4567/x",
             "Basic dTpTRUNSRVQvMDEyMys0NTY3",
             "Basic%20dTpTRUNSRVQvMDEyMys0NTY3%3D",
+            "/v1/x?token=dTpTRUNSRVQvMDEyMys0NTY3&beta=true",
+            "token=\"dTpTRUNSRVQvMDEyMys0NTY3\"",
         ] {
             assert!(is_in(text), "{text}");
         }

@@ -29,6 +29,20 @@ pub(crate) struct Tenants {
     pub(crate) header: Option<HeaderName>,
 }
 
+/// Headers without which a request does not arrive as it was meant.
+const NEEDED: [&str; 10] = [
+    "accept",
+    "accept-encoding",
+    "anthropic-beta",
+    "anthropic-version",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+];
+
 /// The name of the one user of a machine.
 const USER: &str = "serve";
 
@@ -41,11 +55,9 @@ impl Tenants {
             })
         });
         let header: Option<HeaderName> = header.transpose()?;
-        if header
-            .as_ref()
-            .is_some_and(|name| HEADERS.contains(&name.as_str()))
-        {
-            let problem = "providers take their key from this header, and a tenant's is not sent on: choose another, or leave it out to tell tenants by their keys";
+        let name = header.as_ref().map(HeaderName::as_str).unwrap_or_default();
+        if HEADERS.contains(&name) || NEEDED.contains(&name) {
+            let problem = "HTTP or a provider needs this header, and a tenant's is not sent on: choose another, such as x-team, or leave it out to tell tenants by their keys";
             return Err(GatewayError::settings("tenant_header", problem));
         }
         match &settings.tenant_key {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::uri::InvalidUri;
 use http::{HeaderMap, StatusCode, Uri};
 
-use crate::gateway::credentials::{NamedCredential, credentials};
+use crate::gateway::credentials::{NamedCredential, OTHER, credentials};
 use crate::gateway::error::{GatewayError, is_plain};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
@@ -123,8 +123,9 @@ impl Upstreams {
         let mut owners = credentials.iter().map(NamedCredential::owner);
         let named = if let Some(default) = self.default.as_deref() {
             let is_known = PUBLIC.iter().any(|(name, _)| *name == default);
-            // Own gateways take OpenAI's keys too.
-            let takes = |owner: &str| owner == default || owner == "openai" && !is_known;
+            // Own gateways take OpenAI's keys too, and those of providers that only settings name.
+            let takes =
+                |owner: &str| owner == default || !is_known && ["openai", OTHER].contains(&owner);
             owners
                 .all(|owner| owner.is_none_or(takes))
                 .then_some(default)

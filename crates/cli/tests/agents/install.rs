@@ -598,6 +598,40 @@ fn a_plug_in_is_ours_alone() {
 }
 
 #[test]
+fn a_plug_in_that_was_changed_stays_with_its_backup_and_without_a_record() {
+    for agent in [Agent::OpenCode, Agent::Pi] {
+        let user = User::new();
+        let installation = Installation {
+            agent,
+            ..user.installation("/opt/offcut")
+        };
+        let path = installation.install().unwrap().path;
+        installation.uninstall().unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "mine").unwrap();
+        let backup = installation.install().unwrap().backup.unwrap();
+        let placed = fs::read_to_string(&path).unwrap();
+        let refused = |text: String| {
+            fs::write(&path, &text).unwrap();
+            installation.install().unwrap_err();
+            installation.uninstall().unwrap_err();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        };
+        // A formatter broke the line by which Offcut is found.
+        let formatted = placed.replace("const COMMAND = [", "const COMMAND = [\n  ");
+        refused(formatted.clone());
+        assert_eq!(fs::read_to_string(&backup).unwrap(), "mine");
+        fs::remove_dir_all(backup.parent().unwrap()).unwrap();
+        refused(format!("{placed}// changed"));
+        refused(formatted);
+        fs::write(&path, &placed).unwrap();
+        let removed = installation.uninstall().unwrap();
+        assert_eq!(removed.outcome, Outcome::Restored);
+        assert!(!path.exists());
+    }
+}
+
+#[test]
 fn the_hooks_of_codex_are_added_and_taken_back() {
     for file in FILES {
         let user = User::new();

@@ -119,12 +119,70 @@ fn offcut_is_put_in_front_of_servers_and_taken_back_byte_for_byte() {
             if is_lost && agent != Agent::GeminiCli {
                 fs::remove_dir_all(moved.home.path()).unwrap();
             }
-            let bare = project.unwrap().unwrap();
+            let bare = moved.uninstall().unwrap().servers.unwrap();
             assert_eq!((bare.wrapped.len(), bare.bare), (0, to_owned(stdio)));
             assert_eq!(project.text(), text, "{agent}");
             assert_eq!(project.unwrap(), None);
         }
     }
+}
+
+#[test]
+fn servers_that_the_user_wrapped_stay_until_others_are_asked_for() {
+    let text = r#"{"mcpServers": {
+  "a": {"command": "offcut", "args": [
+    "mcp",
+    "--",
+    "npx"
+  ]},
+  "b": {"command": "env", "args": ["OFFCUT_HOME=/srv/x", "offcut", "mcp", "--", "b"]},
+  "c": {"command": "c"}
+}}"#;
+    let project = Project::with(Agent::ClaudeCode, text);
+    let servers = project.installation.install().unwrap().servers.unwrap();
+    assert!(!servers.is_changed && project.text() == text);
+    assert_eq!(servers.wrapped, ["a", "b"]);
+    assert_eq!(project.wrap().wrapped, ["a", "b", "c"]);
+    let program = serde_json::Value::from(PROGRAM).to_string();
+    assert_eq!(project.text().matches(&*program).count(), 3);
+    // Written anew, with an item per line, they stay so.
+    let text = project.text().replace(", ", ",\n      ");
+    fs::write(project.file(), &text).unwrap();
+    let again = project.installation.install().unwrap().servers.unwrap();
+    assert!(!again.is_changed && !project.wrap().is_changed);
+    assert_eq!(project.text(), text);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_installation_that_fails_leaves_the_earlier_one_with_its_record() {
+    let text = r#"{"mcp": {"a": {"command": ["a"]}}}"#;
+    let project = Project::with(Agent::OpenCode, text);
+    let plugin = project.folder.path().join(".opencode/plugins/offcut.js");
+    fs::create_dir_all(plugin.parent().unwrap()).unwrap();
+    fs::write(&plugin, "mine").unwrap();
+    project.wrap();
+    let records = project.installation.home.path().join("installed/opencode");
+    let state = || {
+        let record = |name| fs::read_to_string(records.join(name)).unwrap();
+        let plugin = fs::read_to_string(&plugin).unwrap();
+        [record("1.json"), record("1.backup"), plugin, project.text()]
+    };
+    let before = state();
+    // A file with two names is changed by the first, so it is not as it was for the second.
+    let other = project.file().with_file_name("opencode.jsonc");
+    std::os::unix::fs::symlink(project.file(), &other).unwrap();
+    let moved = Installation {
+        program: "/opt/new/offcut".into(),
+        ..project.installation.clone()
+    };
+    let error = moved.install().unwrap_err().to_string();
+    assert!(error.contains("at the same moment"), "{error}");
+    assert_eq!(state(), before);
+    fs::remove_file(other).unwrap();
+    project.unwrap();
+    assert_eq!(fs::read_to_string(&plugin).unwrap(), "mine");
+    assert_eq!(project.text(), text);
 }
 
 #[test]

@@ -98,16 +98,29 @@ pub(super) fn found(agent: Agent, files: &[AgentFile]) -> Result<Option<Servers>
     Ok((!files.is_empty()).then_some(servers))
 }
 
-/// Takes what installations put in front of the servers in `file` out of it. Returns true for each server that had
-/// it.
-pub(super) fn take_out(agent: Agent, file: &mut AgentFile) -> Result<Vec<bool>, Failure> {
+/// Takes what installations put in front of the servers in `file` out of it, where `is_taken` is true of these words.
+/// Returns true for each server that had any.
+pub(super) fn take_out(
+    agent: Agent,
+    file: &mut AgentFile,
+    is_taken: impl Fn(&[String]) -> bool,
+) -> Result<Vec<bool>, Failure> {
     if !file.text()?.contains("offcut") {
         return Ok(Vec::new());
     }
     let servers = read(agent, file)?;
-    let text = edit::bare(file.text()?, &servers);
-    let words = |command: &ServerCommand| command.words[command.front()..].to_vec();
-    edit(agent, file, &text, &servers, |_, command| words(command))?;
+    let is_bared = |command: &ServerCommand| {
+        command.front() > 0 && is_taken(&command.words[..command.front()])
+    };
+    let text = edit::bare(file.text()?, &servers, is_bared);
+    edit(agent, file, &text, &servers, |_, command| {
+        let front = if is_bared(command) {
+            command.front()
+        } else {
+            0
+        };
+        command.words[front..].to_vec()
+    })?;
     let commands = servers.iter().map(|server| &server.command);
     Ok(commands
         .map(|command| command.as_ref().is_some_and(|one| one.front() > 0))

@@ -48,10 +48,14 @@ fn wrapping(text: &str, command: &ServerCommand, front: &[String]) -> Vec<TextEd
     }
 }
 
-/// The text without what is in front of servers, also where the text was written anew.
-pub(super) fn bare(text: &str, servers: &[Server]) -> String {
+/// The text without what is in front of the servers that are `chosen`, also where the text was written anew.
+pub(super) fn bare(
+    text: &str,
+    servers: &[Server],
+    chosen: impl Fn(&ServerCommand) -> bool,
+) -> String {
     let commands = servers.iter().filter_map(|server| server.command.as_ref());
-    let commands = commands.filter(|command| command.front() > 0);
+    let commands = commands.filter(|command| chosen(command));
     applied(text, commands.flat_map(|command| unwrapping(text, command)))
 }
 

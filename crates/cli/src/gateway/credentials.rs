@@ -82,9 +82,8 @@ impl NamedCredential {
         let words = spellings.iter().flat_map(|text| words(text));
         // Many gateways give their keys the form of OpenAI's old ones.
         let is_vague = |word: &[u8]| {
-            let is_new = ["sk-proj-", "sk-svcacct-", "sk-admin-"].iter();
             by_form(word) == Some("openai")
-                && !is_new.clone().any(|new| word.starts_with(new.as_bytes()))
+                && !begins(word, &["sk-proj-", "sk-svcacct-", "sk-admin-"])
         };
         let forms = words
             .filter(|word| by_name.is_none() || !is_vague(word))
@@ -106,16 +105,19 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The provider whose keys begin like this one.
 fn by_form(key: &[u8]) -> Option<&'static str> {
-    let begins = |any: &[&str]| any.iter().any(|begin| key.starts_with(begin.as_bytes()));
-    if begins(&OTHERS) {
+    if begins(key, &OTHERS) {
         Some(OTHER)
-    } else if begins(&["sk-ant-"]) {
+    } else if begins(key, &["sk-ant-"]) {
         Some("anthropic")
-    } else if begins(&["AIza", "AQ.", "ya29."]) {
+    } else if begins(key, &["AIza", "AQ.", "ya29."]) {
         Some("gemini")
     } else {
-        begins(&["sk-"]).then_some("openai")
+        begins(key, &["sk-"]).then_some("openai")
     }
+}
+
+fn begins(key: &[u8], any: &[&str]) -> bool {
+    any.iter().any(|begin| key.starts_with(begin.as_bytes()))
 }
 
 /// The keys of a known form in a value, wherever they are.

@@ -45,6 +45,9 @@ pub struct AgentFacts {
     pub reader: Option<&'static str>,
     /// Its event for a result. Empty for an agent whose extension is ours, which sends no other.
     pub event: &'static str,
+    /// Of a result that `offcut doctor` makes up: its tool, the field of the event's response that has its text (empty
+    /// if the response is the text), and a JSON pointer to the shortened text in the answer.
+    pub(crate) probe: [&'static str; 3],
     /// The setting or variable in which it has a base URL.
     pub base_url: &'static str,
     /// The folder in which it keeps its own files.
@@ -95,6 +98,11 @@ static FACTS: [AgentFacts; 5] = [
         oldest: [2, 1, 121],
         reader: Some("Read"),
         event: "PostToolUse",
+        probe: [
+            "Bash",
+            "stdout",
+            "/hookSpecificOutput/updatedToolOutput/stdout",
+        ],
         base_url: "ANTHROPIC_BASE_URL",
         home: CLAUDE_CODE,
         settings: CLAUDE_CODE,
@@ -112,6 +120,7 @@ static FACTS: [AgentFacts; 5] = [
         oldest: [0, 169, 0],
         reader: None,
         event: "PostToolUse",
+        probe: ["mcp__offcut__probe", "", "/reason"],
         base_url: "openai_base_url",
         home: CODEX,
         settings: CODEX,
@@ -129,6 +138,7 @@ static FACTS: [AgentFacts; 5] = [
         oldest: [0, 61, 0],
         reader: Some("read_file"),
         event: "AfterTool",
+        probe: ["run_shell_command", "llmContent", "/reason"],
         base_url: "GOOGLE_GEMINI_BASE_URL",
         home: GEMINI_CLI,
         settings: GEMINI_CLI,
@@ -150,6 +160,7 @@ static FACTS: [AgentFacts; 5] = [
         oldest: [1, 18, 0],
         reader: Some("read"),
         event: "",
+        probe: ["bash", "", "/output"],
         base_url: "baseURL",
         home: AgentPlace("XDG_DATA_HOME", "opencode", ".local/share/opencode"),
         settings: OPENCODE,
@@ -165,6 +176,7 @@ static FACTS: [AgentFacts; 5] = [
         oldest: [0, 73, 0],
         reader: Some("read"),
         event: "",
+        probe: ["bash", "", "/output"],
         base_url: "baseUrl",
         home: AgentPlace("", "", ".pi"),
         settings: AgentPlace("PI_CODING_AGENT_DIR", "", ".pi/agent"),

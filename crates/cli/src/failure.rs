@@ -30,15 +30,6 @@ impl Failure {
         }
     }
 
-    /// A failure that nobody has to be told of.
-    pub(crate) fn silent() -> Self {
-        Self::new("")
-    }
-
-    pub(crate) fn is_silent(&self) -> bool {
-        self.message.is_empty()
-    }
-
     /// The request can't be carried out: arguments, settings or input are wrong.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {

@@ -52,8 +52,9 @@ pub use settings::READY;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    // A limit on file sizes is an error then. Without a handler, it ends the program.
     #[cfg(unix)]
-    output::get_ready();
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     let done = match Args::try_parse() {
         Ok(args) => run(&args),
         Err(error) => answer(&error),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Args;
-use crate::failure::{Failure, OrFail as _};
+use crate::failure::{FAILED, Failure, OrFail as _};
 pub(crate) use crate::visible::visible;
 use crate::visible::visible_text;
 
@@ -25,18 +25,6 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     write_bytes(text.as_bytes())
 }
 
-/// Writes a server's address to stdout. That nobody takes it is an error.
-#[cfg(feature = "serve")]
-pub(crate) fn announce(address: &str) -> Result<(), Failure> {
-    write(address).map_err(|failure| {
-        if failure.is_silent() {
-            Failure::new("stdout is closed: redirect it to a file or to /dev/null")
-        } else {
-            failure
-        }
-    })
-}
-
 /// Writes to stdout, in colour if it is shown.
 pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failure> {
     match anstream::AutoStream::choice(&io::stdout()) {
@@ -46,16 +34,16 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
 }
 
 /// Writes bytes to stdout unchanged. A reader that has closed it, such as `head`, has what it wants: the program
-/// fails without a word.
+/// ends without a word.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     #[cfg(unix)]
-    let written = write_raw(io::stdout(), bytes);
+    let written = file(io::stdout()).and_then(|mut stdout| stdout.write_all(bytes));
     #[cfg(not(unix))]
     let written = io::stdout()
         .write_all(bytes)
         .and_then(|()| io::stdout().flush());
     written.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::silent(),
+        io::ErrorKind::BrokenPipe => std::process::exit(i32::from(FAILED)),
         _ => unwritable("stdout", &error),
     })
 }
@@ -67,30 +55,10 @@ pub(crate) fn unwritable(stream: &str, error: &io::Error) -> Failure {
     )
 }
 
-/// Writes to a stream of this program itself, as to a file: the standard library ignores errors if it is not open
-/// for writing.
+/// A stream of this program as a file: the standard library ignores errors if it is not open for writing.
 #[cfg(unix)]
-pub(crate) fn write_raw(stream: impl std::os::fd::AsFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match rustix::io::write(&stream, bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(length) => bytes = &bytes[length..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// Makes sure that a limit on file sizes is an error. Without a handler, it kills the program silently.
-#[cfg(unix)]
-pub(crate) fn get_ready() {
-    let is_met = std::sync::Arc::default();
-    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_met) {
-        warn(&format!(
-            "the signal for files over their size limit can't be caught: {error}"
-        ));
-    }
+pub(crate) fn file(stream: impl std::os::fd::AsFd) -> io::Result<std::fs::File> {
+    Ok(stream.as_fd().try_clone_to_owned()?.into())
 }
 
 /// Writes `value` to stdout as JSON, followed by a line feed.
@@ -102,9 +70,6 @@ pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Reports a failure. A closed stderr is not an error.
 pub(crate) fn report(failure: &Failure) {
-    if failure.is_silent() {
-        return;
-    }
     let (error, hint) = (failure.to_string(), failure.what_to_do());
     if wants_json() {
         let (error, hint) = (shown(&error), hint.map(shown));

@@ -26,8 +26,7 @@ pub const READY: [(&str, &str); 6] = [
 ];
 
 /// Advice for wrong settings.
-pub(crate) const HELP: &str =
-    "`offcut config default` prints every option; `offcut config check FILE` checks a file";
+pub(crate) const HELP: &str = "`offcut config default` prints every option";
 
 /// Reads a settings file, or the built-in policy of that name if there is no such file.
 pub(crate) fn load(name: &str) -> Result<Settings, Failure> {

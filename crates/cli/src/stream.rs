@@ -1,6 +1,7 @@
 //! The output of a command as a model should see it, for `run`.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,7 +14,6 @@ use tokio::sync::Mutex;
 use crate::child::Output;
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::Input;
-use crate::output::write_raw;
 use crate::{args, output, settings, stores};
 
 const UNREADABLE: &str = "the command's output can't be read";
@@ -23,14 +23,8 @@ pub(crate) struct Stream {
     reduction: ToolReduction,
     input: Input,
     call: ToolCall,
-    to: To,
-}
-
-/// A stream of this program.
-#[derive(Clone, Copy, Debug)]
-enum To {
-    Stdout,
-    Stderr,
+    /// The stream of this program on which it is shown, and its name.
+    to: (Arc<File>, &'static str),
 }
 
 impl Stream {
@@ -41,18 +35,19 @@ impl Stream {
         let now = now.unwrap_or_default().as_micros();
         let new_id = || format!("run-{}-{now}", std::process::id());
         let call_id = args.call_id.clone().unwrap_or_else(new_id);
-        let stream = |suffix: &str, to: To| -> Result<Self, Failure> {
-            let input = Input::default();
-            let reduction = settings::of_run(args, stores::open)?;
-            let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments);
+        let stream = |suffix: &str, file: io::Result<File>, name| -> Result<Self, Failure> {
+            let file = file.map_err(|error| output::unwritable(name, &error))?;
             Ok(Self {
-                reduction,
-                input,
-                call,
-                to,
+                reduction: settings::of_run(args, stores::open)?,
+                input: Input::default(),
+                call: ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments),
+                to: (Arc::new(file), name),
             })
         };
-        Ok([stream("", To::Stdout)?, stream("-stderr", To::Stderr)?])
+        Ok([
+            stream("", output::file(io::stdout()), "stdout")?,
+            stream("-stderr", output::file(io::stderr()), "stderr")?,
+        ])
     }
 
     /// Shows `output` as the model should see it: a little of the beginning as it comes, for whoever waits for
@@ -139,7 +134,7 @@ fn longest(stream: &Stream) -> usize {
 
 /// The shown part of an output.
 struct LiveOutput {
-    to: To,
+    to: (Arc<File>, &'static str),
     /// Number of bytes that are shown as they come.
     room: usize,
     /// The bytes that were shown as they came.
@@ -154,7 +149,7 @@ impl LiveOutput {
     fn new(stream: &Stream) -> Self {
         let is_truncated = stream.reduction.truncates(&stream.call.name);
         Self {
-            to: stream.to,
+            to: stream.to.clone(),
             room: if is_truncated {
                 limit(stream) / LIVE
             } else {
@@ -203,22 +198,12 @@ impl LiveOutput {
         if bytes.is_empty() || self.is_closed || self.failure.is_some() {
             return;
         }
-        let to = self.to;
-        let write = move || match to {
-            To::Stdout => write_raw(io::stdout(), &bytes),
-            To::Stderr => write_raw(io::stderr(), &bytes),
-        };
-        let written = tokio::task::spawn_blocking(write).await;
+        let (mut file, name) = self.to.clone();
+        let written = tokio::task::spawn_blocking(move || file.write_all(&bytes)).await;
         match written.map_err(io::Error::other).flatten() {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.is_closed = true,
-            Err(error) => {
-                let name = match to {
-                    To::Stdout => "stdout",
-                    To::Stderr => "stderr",
-                };
-                self.failure = Some(output::unwritable(name, &error));
-            }
+            Err(error) => self.failure = Some(output::unwritable(name, &error)),
         }
     }
 

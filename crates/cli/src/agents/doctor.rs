@@ -1,37 +1,80 @@
 //! Examines an installation: reads the agent's settings and sends a result of its own through them.
 
-mod codex;
-mod finding;
 mod probe;
-mod servers;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agents::install::{
-    AgentFile, Installation, command_of_plugin, commands_in, installed_path, is_strict,
-    parse_settings, read_text,
+    AgentFile, Installation, command_of_plugin, commands_in, installed_path, parse_settings,
+    read_text, refused,
 };
 use crate::agents::{Agent, AgentFacts, log};
 use crate::failure::Failure;
 use probe::Probe;
 
-pub use finding::{Finding, Level};
+/// A finding about an installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its weight.
+    pub level: Level,
+    /// A sentence.
+    pub text: String,
+    /// Advice, if there is something to do.
+    pub advice: Option<String>,
+}
+
+/// The weight of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Something works.
+    Works,
+    /// Something may be worth a look.
+    Note,
+    /// Something does not work.
+    Problem,
+}
+
+fn works(text: String) -> Finding {
+    Finding {
+        level: Level::Works,
+        text,
+        advice: None,
+    }
+}
+
+fn note(text: String, advice: impl Into<String>) -> Finding {
+    Finding {
+        level: Level::Note,
+        text,
+        advice: Some(advice.into()),
+    }
+}
+
+fn problem(text: String, advice: impl Into<String>) -> Finding {
+    Finding {
+        level: Level::Problem,
+        ..note(text, advice)
+    }
+}
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.
 pub fn examine(installation: &Installation) -> Vec<Finding> {
     let mut findings = vec![version(installation.agent)];
     match commands(installation, &mut findings) {
-        Ok((Some(command), settings)) => findings.extend(probe(installation, &command, &settings)),
-        Ok((None, _)) => {}
-        Err(error) => findings.push(Finding::problem(
+        Ok(Some((command, settings))) => findings.extend(probe(installation, &command, &settings)),
+        Ok(None) => {}
+        Err(error) => findings.push(problem(
             error.to_string(),
             "change what it names, then try again",
         )),
     }
-    findings.extend(servers::findings(installation));
+    findings.extend(servers(installation));
     findings
 }
 
@@ -48,20 +91,20 @@ fn version(agent: Agent) -> Finding {
     let texts = output.map(|output| [output.stdout, output.stderr]);
     let mut texts = texts.iter().flatten();
     let found = texts.find_map(|text| number(&String::from_utf8_lossy(text)));
-    let name = |[major, minor, patch]: [u64; 3]| format!("{major}.{minor}.{patch}");
-    let oldest_name = name(*oldest);
+    let name = |number: [u64; 3]| number.map(|one| one.to_string()).join(".");
+    let wanted = name(*oldest);
     match found {
-        Some(found) if found >= *oldest => Finding::works(format!(
+        Some(found) if found >= *oldest => works(format!(
             "{agent} {} lets hooks replace results",
             name(found)
         )),
-        Some(found) => Finding::problem(
+        Some(found) => problem(
             format!("{agent} {} may ignore the answers of hooks", name(found)),
-            format!("update it to {oldest_name} or later"),
+            format!("update it to {wanted} or later"),
         ),
-        None => Finding::note(
+        None => note(
             format!("the version of {agent} is unknown: `{program} --version` fails or names none"),
-            format!("install version {oldest_name} or later, with `{program}` on the PATH"),
+            format!("install version {wanted} or later, with `{program}` on the PATH"),
         ),
     }
 }
@@ -76,11 +119,11 @@ fn number(text: &str) -> Option<[u64; 3]> {
     })
 }
 
-/// The command that the agent runs, and its settings, with findings about them.
+/// The command that the agent runs, and its settings, with findings about them. `None` if Offcut is not installed.
 fn commands(
     installation: &Installation,
     findings: &mut Vec<Finding>,
-) -> Result<(Option<String>, Value), Failure> {
+) -> Result<Option<(String, Value)>, Failure> {
     let agent = installation.agent;
     let install = format!("`offcut install {agent}`");
     let file = &installed_path(agent, &installation.scope)?;
@@ -94,63 +137,90 @@ fn commands(
         let commands = commands_in(&settings, agent);
         (settings, commands)
     };
-    let off = |what: &str, cure: &str| {
-        let text = format!("{path} switches {what} off");
-        Finding::problem(text, format!("remove {cure}"))
-    };
-    if agent == Agent::ClaudeCode && settings["disableAllHooks"] == json!(true) {
-        findings.push(off("all hooks", "`disableAllHooks`"));
-    }
-    let switches = settings
-        .get("hooksConfig")
-        .filter(|_| agent == Agent::GeminiCli);
-    if let Some(switches) = switches {
-        if switches["enabled"] == json!(false) {
-            findings.push(off("all hooks", "`hooksConfig.enabled`"));
-        }
-        let mut names = switches["disabled"].as_array().into_iter().flatten();
-        if names.any(|name| name == "offcut") {
-            findings.push(off("Offcut's hook", "`offcut` from `hooksConfig.disabled`"));
-        }
-    }
+    findings.extend(switches(agent, file, &settings)?);
     let Some(command) = commands.first() else {
-        findings.push(Finding::problem(
+        findings.push(problem(
             format!("Offcut is not installed in {path}"),
             format!("run {install}; add --project FOLDER for one project"),
         ));
-        return Ok((None, settings));
+        return Ok(None);
     };
-    findings.push(Finding::works(format!("{path} names {command}")));
+    findings.push(works(format!("{path} names {command}")));
     if commands.len() > 1 {
         let text = format!("{path} names Offcut {} times", commands.len());
-        findings.push(Finding::note(text, "leave one of its hooks"));
+        findings.push(note(text, "leave one of its hooks"));
     }
     if !is_up_to_date {
-        findings.push(Finding::note(
+        findings.push(note(
             format!("{path} is not as this program would install it"),
             format!("{install} brings it up to date"),
         ));
     }
-    if agent == Agent::ClaudeCode
-        && serde_json::from_str::<Value>(AgentFile::read(file)?.text()?).is_err()
-    {
-        findings.push(Finding::problem(
-            format!("{path} is not strict JSON, so Claude Code ignores all of it"),
-            "remove comments and trailing commas",
-        ));
+    Ok(Some((command.clone(), settings)))
+}
+
+/// Findings about what keeps a hook in `settings`, those of `file`, from running.
+fn switches(agent: Agent, file: &Path, settings: &Value) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    let mut off = |file: &Path, what: &str, cure: &str| {
+        let text = format!("{} switches {what} off", file.display());
+        findings.push(problem(text, format!("remove {cure}")));
+    };
+    match agent {
+        Agent::ClaudeCode => {
+            if settings["disableAllHooks"] == json!(true) {
+                off(file, "all hooks", "`disableAllHooks`");
+            }
+            let text = AgentFile::read(file)?.text()?.to_owned();
+            if !text.is_empty() && serde_json::from_str::<Value>(&text).is_err() {
+                findings.push(problem(
+                    format!(
+                        "{} is not strict JSON, so Claude Code ignores all of it",
+                        file.display()
+                    ),
+                    "remove comments and trailing commas",
+                ));
+            }
+        }
+        Agent::GeminiCli => {
+            let switches = &settings["hooksConfig"];
+            if switches["enabled"] == json!(false) {
+                off(file, "all hooks", "`hooksConfig.enabled`");
+            }
+            let mut names = switches["disabled"].as_array().into_iter().flatten();
+            if names.any(|name| name == "offcut") {
+                off(
+                    file,
+                    "Offcut's hook",
+                    "`offcut` from `hooksConfig.disabled`",
+                );
+            }
+        }
+        Agent::Codex => {
+            if let Some(config) = agent.facts().home.join("config.toml") {
+                if are_hooks_off(&config)? {
+                    off(&config, "all hooks", "`features.hooks`");
+                }
+                // No document says how the client notes its user's trust.
+                findings.push(note(
+                    "the agent skips a hook until its user trusts it as it is".to_owned(),
+                    "start codex, enter `/hooks`, and look whether Offcut's is trusted and switched on",
+                ));
+            }
+        }
+        Agent::OpenCode | Agent::Pi => {}
     }
-    if agent == Agent::GeminiCli && !is_strict(&read_text(file)?) {
-        findings.push(Finding::problem(
-            format!("{path} has commas after last values, with which Gemini CLI does not start"),
-            "remove them",
-        ));
-    }
-    if agent == Agent::Codex
-        && let Some(config) = agent.facts().home.join("config.toml")
-    {
-        findings.extend(codex::findings(&config)?);
-    }
-    Ok((Some(command.clone()), settings))
+    Ok(findings)
+}
+
+/// Returns true if the settings of Codex in the file at `config` switch hooks off.
+fn are_hooks_off(config: &Path) -> Result<bool, Failure> {
+    let settings: toml::Table = toml::from_str(&read_text(config)?).map_err(|_| {
+        // Its message would quote the line, and settings hold secrets.
+        refused(config, "it is not TOML; mend it, and try again")
+    })?;
+    let flag = settings.get("features").and_then(|all| all.get("hooks"));
+    Ok(flag.and_then(toml::Value::as_bool) == Some(false))
 }
 
 /// Sends a result through the command, and follows the hint in the answer.
@@ -161,13 +231,13 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
     let log = installation.home.log();
     let size = |file: &Path| file.metadata().map_or(0, |file| file.len());
     let sizes = || [size(&log), size(&installation.home.journal())];
-    let [logged, answers] = sizes();
-    let answered = match probe.send(command) {
-        Ok(Some(answered)) => answered,
+    let ([logged, answers], began) = (sizes(), Instant::now());
+    let (shown, location) = match probe.send(command) {
+        Ok(Some(answer)) => answer,
         Ok(None) => {
             let [is_logged, is_answered] = [sizes()[0] != logged, sizes()[1] != answers];
             if is_answered && !is_logged {
-                return vec![Finding::note(
+                return vec![note(
                     format!("by the settings, a probe of {length} bytes stays as it is"),
                     "lower the limit of the probe's tool in the settings to try the rest",
                 )];
@@ -177,32 +247,31 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
                 Some(line) => format!("the log says: {line}"),
                 None => format!("the log, {}, does not say why", log.display()),
             };
-            return vec![Finding::problem(
+            return vec![problem(
                 format!("a probe of {length} bytes came back unchanged; {why}"),
                 "mend what the log names; if it names nothing, look whether the program is still there",
             )];
         }
-        Err(problem) => {
-            return vec![Finding::problem(
-                format!("the hook's command does not run: {problem}"),
+        Err(complaint) => {
+            return vec![problem(
+                format!("the hook's command does not run: {complaint}"),
                 format!("run `offcut install {agent}` again"),
             )];
         }
     };
-    let location = &answered.location;
-    let (shown, took) = (answered.shown.len(), answered.took.as_millis());
-    let mut findings = vec![Finding::works(format!(
+    let (shown, took) = (shown.len(), began.elapsed().as_millis());
+    let mut findings = vec![works(format!(
         "a probe of {length} bytes became {shown} in {took} ms"
     ))];
-    findings.push(match std::fs::read(location) {
+    findings.push(match std::fs::read(&location) {
         Ok(bytes) if bytes == probe.original.as_bytes() => {
-            Finding::works(format!("all of it was in {location}"))
+            works(format!("all of it was in {location}"))
         }
-        Ok(_) => Finding::problem(
+        Ok(_) => problem(
             format!("{location} holds other bytes than the probe"),
             "report this as a bug",
         ),
-        Err(error) => Finding::problem(
+        Err(error) => problem(
             format!("the agent can't read {location}: {error}"),
             "the store must be a directory on this machine",
         ),
@@ -215,10 +284,81 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
     if agent == Agent::ClaudeCode
         && let Some(list) = ["deny", "ask"].into_iter().find(about_reading)
     {
-        findings.push(Finding::note(
+        findings.push(note(
             format!("the settings have rules for `Read` in `permissions.{list}`"),
             format!("none of them may be about {location}, or what is cut can't be read back"),
         ));
     }
     findings
+}
+
+/// Finds the MCP servers with Offcut in front. Nothing to say if none does.
+fn servers(installation: &Installation) -> Vec<Finding> {
+    let agent = installation.agent;
+    let servers = match installation.servers() {
+        Ok(Some(servers)) if !servers.wrapped.is_empty() => servers,
+        Ok(_) => return Vec::new(),
+        Err(error) => {
+            let advice = "change what it names, then try again";
+            return vec![note(error.to_string(), advice)];
+        }
+    };
+    let path = servers.path.display();
+    let is_there = |program: &Path| program.is_relative() || program.is_file();
+    let (found, lost): (Vec<_>, Vec<_>) =
+        servers
+            .wrapped
+            .iter()
+            .zip(&servers.fronts)
+            .partition(|(_, front)| {
+                front
+                    .last()
+                    .is_some_and(|program| is_there(Path::new(program)))
+            });
+    let names = |servers: &[(&String, _)]| {
+        let names: Vec<_> = servers.iter().map(|(name, _)| name.as_str()).collect();
+        names.join(", ")
+    };
+    let mut findings = Vec::new();
+    if !found.is_empty() {
+        findings.push(works(format!(
+            "MCP servers with Offcut in front, in {path}: {}",
+            names(&found)
+        )));
+    }
+    if !lost.is_empty() {
+        findings.push(problem(
+            format!(
+                "MCP servers that can't start, since the program in front of them in {path} is gone: {}",
+                names(&lost)
+            ),
+            format!("run `offcut install {agent} --mcp-servers` again; mend one that you put there yourself"),
+        ));
+    }
+    if !servers.bare.is_empty() {
+        findings.push(note(
+            format!("MCP servers without Offcut: {}", servers.bare.join(", ")),
+            format!("`offcut install {agent} --mcp-servers` puts it in front of them too"),
+        ));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_codex_may_switch_hooks_off_and_are_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.toml");
+        for (settings, expected) in [("", false), ("features.hooks = false", true)] {
+            std::fs::write(&config, settings).unwrap();
+            assert_eq!(are_hooks_off(&config).unwrap(), expected, "{settings}");
+        }
+        std::fs::write(&config, "key = sk-secret").unwrap();
+        let error = are_hooks_off(&config).unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+        assert!(std::error::Error::source(&error).is_none());
+    }
 }

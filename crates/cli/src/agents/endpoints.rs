@@ -1,7 +1,6 @@
 //! The base URLs at which an agent is set up to find its providers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -20,9 +19,6 @@ const NAMES: [(&str, &str); 3] = [
     ("google", "gemini"),
 ];
 
-/// The variables of the environment.
-type Variables = BTreeMap<String, String>;
-
 /// The base URLs that `agent` would use in the directory `folder` for `arguments`, as far as they are not
 /// the public ones.
 ///
@@ -35,373 +31,366 @@ pub(crate) fn endpoints(
     folder: &Path,
     arguments: &[String],
 ) -> Result<Endpoints, String> {
-    let text = |text: OsString| text.into_string().ok();
     let variables = std::env::vars_os();
     let variables = variables
-        .filter_map(|(name, value)| text(name).zip(text(value)))
-        .collect();
-    of(agent, folder, arguments, &variables)
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let start = Start {
+        folder,
+        settings: agent.facts().settings.path().unwrap_or_default(),
+        arguments: options(arguments),
+        variables: variables.collect(),
+    };
+    start.endpoints(agent)
 }
 
-fn of(
-    agent: Agent,
-    folder: &Path,
-    arguments: &[String],
-    variables: &Variables,
-) -> Result<Endpoints, String> {
-    match agent {
-        Agent::ClaudeCode => claude_code(folder, arguments, variables),
-        Agent::Codex => {
-            let settings = agent.facts().settings;
-            let system = Some(PathBuf::from("/etc/codex/config.toml"));
-            let own = [system, settings.join("config.toml")];
-            let own: Vec<_> = own.into_iter().flatten().collect();
-            let login = settings.join("auth.json");
-            codex(&own, login.as_deref(), folder, arguments, variables)
-        }
-        Agent::GeminiCli => gemini_cli(folder, variables),
-        Agent::OpenCode => opencode(folder, arguments, variables),
-        Agent::Pi => pi(agent.facts().settings.path().as_deref(), arguments),
-    }
+/// The arguments that may be options.
+fn options(arguments: &[String]) -> &[String] {
+    let end = arguments.iter().position(|argument| argument == "--");
+    &arguments[..end.unwrap_or(arguments.len())]
 }
 
-fn claude_code(
-    folder: &Path,
-    arguments: &[String],
-    variables: &Variables,
-) -> Result<Endpoints, String> {
-    // Variables that begin so lead to a cloud's endpoint, but for the harmless ones.
-    const ELSEWHERE: &str = "CLAUDE_CODE_USE_";
-    const HARMLESS: [&str; 2] = ["NATIVE_FILE_SEARCH", "POWERSHELL_TOOL"];
-    const URL: &str = "ANTHROPIC_BASE_URL";
-    for option in ["--settings", "--setting-sources"] {
-        if has_option(arguments, option) {
-            return Err(format!(
-                "`{option}` in the agent's arguments changes which settings lead it: put them into a file that it reads by itself"
-            ));
+/// What an agent is started with.
+struct Start<'s> {
+    folder: &'s Path,
+    /// The folder of its own settings.
+    settings: PathBuf,
+    /// Its arguments that may be options.
+    arguments: &'s [String],
+    /// The variables of the environment.
+    variables: BTreeMap<String, String>,
+}
+
+impl Start<'_> {
+    fn endpoints(&self, agent: Agent) -> Result<Endpoints, String> {
+        match agent {
+            Agent::ClaudeCode => self.claude_code(),
+            Agent::Codex => self.codex(),
+            Agent::GeminiCli => self.gemini_cli(),
+            Agent::OpenCode => self.opencode(),
+            Agent::Pi => self.pi(),
         }
     }
-    let managed = Path::new(if cfg!(target_os = "macos") {
-        "/Library/Application Support/ClaudeCode/managed-settings.json"
-    } else {
-        "/etc/claude-code/managed-settings.json"
-    });
-    let of_user = Agent::ClaudeCode.facts().settings.join("settings.json");
-    // Later files win.
-    let files = of_user.into_iter().chain([
-        folder.join(".claude/settings.json"),
-        folder.join(".claude/settings.local.json"),
-        managed.to_owned(),
-    ]);
-    let mut set = variables.clone();
-    for file in files {
-        let settings = json(&file)?;
-        for (name, value) in settings["env"].as_object().into_iter().flatten() {
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            if name == URL && file == managed {
+
+    fn claude_code(&self) -> Result<Endpoints, String> {
+        // Variables that begin so lead to a cloud's endpoint, but for the harmless ones.
+        const ELSEWHERE: &str = "CLAUDE_CODE_USE_";
+        const HARMLESS: [&str; 2] = ["NATIVE_FILE_SEARCH", "POWERSHELL_TOOL"];
+        const URL: &str = "ANTHROPIC_BASE_URL";
+        let mut names = self.arguments.iter().map(|one| one.split('=').next());
+        if names.any(|name| matches!(name, Some("--settings" | "--setting-sources"))) {
+            return Err("`--settings` and `--setting-sources` in the agent's arguments change which settings lead it: put them into a file that it reads by itself".to_owned());
+        }
+        let managed = Path::new(if cfg!(target_os = "macos") {
+            "/Library/Application Support/ClaudeCode/managed-settings.json"
+        } else {
+            "/etc/claude-code/managed-settings.json"
+        });
+        let mut set = self.variables.clone();
+        // Later files win.
+        for file in [
+            self.settings.join("settings.json"),
+            self.folder.join(".claude/settings.json"),
+            self.folder.join(".claude/settings.local.json"),
+            managed.to_owned(),
+        ] {
+            for (name, value) in json(&file)?["env"].as_object().into_iter().flatten() {
+                if name == URL && file == managed {
+                    return Err(format!(
+                        "the agent's base URL is set in {}, which nothing here can override: run `offcut serve`, and set its address there",
+                        file.display()
+                    ));
+                }
+                let text = value.as_str().map(str::to_owned);
+                set.insert(name.clone(), text.unwrap_or_else(|| value.to_string()));
+            }
+        }
+        let elsewhere = set.iter().find(|(name, value)| {
+            let what = name.strip_prefix(ELSEWHERE);
+            what.is_some_and(|what| !HARMLESS.contains(&what)) && is_on(value)
+        });
+        match elsewhere {
+            Some((name, _)) => Err(goes_past(name)),
+            None => Ok(url_of(&set, URL, "anthropic")),
+        }
+    }
+
+    fn codex(&self) -> Result<Endpoints, String> {
+        const CHOICES: [&str; 3] = ["model_provider", "openai_base_url", "profile"];
+        let begins = |text: &str, names: [&str; 3]| names.iter().any(|name| text.starts_with(name));
+        let mut settings = self.values("--config", "-c");
+        let mut arguments = self.arguments.iter();
+        if settings.any(|one| begins(one.trim_start(), CHOICES))
+            || arguments.any(|one| begins(one, ["-p", "--profile", "--oss"]))
+        {
+            return Err("the agent's arguments choose a provider or a profile: choose it in its config.toml".to_owned());
+        }
+        // The stronger one is last.
+        let own = [
+            PathBuf::from("/etc/codex/config.toml"),
+            self.settings.join("config.toml"),
+        ];
+        let place = |file: &PathBuf| file.canonicalize().ok();
+        let is_own = |file: &PathBuf| own.iter().any(|own| place(own) == place(file));
+        let others = self.folder.ancestors();
+        let others = others
+            .map(|folder| folder.join(".codex/config.toml"))
+            .chain(["/etc/codex/managed_config.toml".into()])
+            .filter(|file| !is_own(file));
+        let mut all = Vec::new();
+        for file in own.iter().cloned().chain(others) {
+            let table: toml::Table = toml::from_str(&text(&file)?)
+                .map_err(|_| format!("{} is not TOML: mend it", file.display()))?;
+            // Some versions take them from trusted projects, and others from none.
+            let foreign = CHOICES.iter().find(|name| table.contains_key(**name));
+            if let Some(name) = foreign.filter(|_| !is_own(&file)) {
                 return Err(format!(
-                    "the agent's base URL is set in {}, which nothing here can override: run `offcut serve`, and set its address there",
+                    "`{name}` is set in {}, and it depends on the agent's version whether that counts: set it in your own config.toml alone",
                     file.display()
                 ));
             }
-            set.insert(name.clone(), text);
+            all.push(table);
         }
-    }
-    let elsewhere = set.iter().find(|(name, value)| {
-        let what = name.strip_prefix(ELSEWHERE);
-        what.is_some_and(|what| !HARMLESS.contains(&what)) && is_on(value)
-    });
-    match elsewhere {
-        Some((name, _)) => Err(format!(
-            "{name} is set, so the agent goes to a cloud's own endpoint, past any base URL: unset it, or use the agent's hooks"
-        )),
-        None => {
-            let url = given(&set, URL);
-            Ok(Endpoints::from_iter(url.map(|url| ("anthropic", url))))
-        }
-    }
-}
-
-/// Reads the `own` files of Codex, the stronger last, and the one of its `login`.
-fn codex(
-    own: &[PathBuf],
-    login: Option<&Path>,
-    folder: &Path,
-    arguments: &[String],
-    variables: &Variables,
-) -> Result<Endpoints, String> {
-    const CHOICES: [&str; 3] = ["model_provider", "openai_base_url", "profile"];
-    let arguments = options(arguments);
-    let chooses = |text: &str| {
-        let text = text.trim_start();
-        CHOICES.iter().any(|name| text.starts_with(name))
-    };
-    let names_one = |argument: &String| {
-        let mut names = ["-p", "--profile", "--oss"].iter();
-        names.any(|name| argument.starts_with(name))
-    };
-    if values(arguments, "--config", "-c").any(chooses) || arguments.iter().any(names_one) {
-        return Err(
-            "the agent's arguments choose a provider or a profile: choose it in its config.toml"
-                .to_owned(),
-        );
-    }
-    let is_own = |file: &Path| own.iter().any(|own| is_same_file(own, file));
-    let others = folder
-        .ancestors()
-        .map(|folder| folder.join(".codex/config.toml"))
-        .chain(["/etc/codex/managed_config.toml".into()])
-        .filter(|file| !is_own(file));
-    let mut all = Vec::new();
-    for file in own.iter().cloned().chain(others) {
-        let table: toml::Table = toml::from_str(&text(&file)?)
-            .map_err(|_| format!("{} is not TOML: mend it", file.display()))?;
-        // Some versions take them from trusted projects, and others from none.
-        let foreign = CHOICES.iter().find(|name| table.contains_key(**name));
-        if let Some(name) = foreign.filter(|_| !is_own(&file)) {
-            return Err(format!(
-                "`{name}` is set in {}, and it depends on the agent's version whether that counts: set it in your own config.toml alone",
-                file.display()
-            ));
-        }
-        all.push(table);
-    }
-    let profiles = all
-        .iter()
-        .filter_map(|table| table.get("profiles")?.as_table());
-    let mut profiles = profiles.flat_map(toml::Table::values);
-    if all.iter().any(|table| table.contains_key("profile"))
-        && profiles.any(|one| CHOICES.iter().any(|name| one.get(name).is_some()))
-    {
-        return Err("a profile of the agent chooses its endpoint, and it depends on the agent's version whether that counts: set it above the profiles in your config.toml".to_owned());
-    }
-    let chosen = |name| {
-        let mut values = all.iter().rev().filter_map(|table| table.get(name));
-        Some(values.next()?.as_str()?.to_owned())
-    };
-    if let Some(provider) = chosen("model_provider").filter(|name| name != "openai") {
-        return Err(format!(
-            "the agent has a `model_provider` of its own, `{provider}`, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `base_url` to the server's"
-        ));
-    }
-    if let Some(url) = chosen("openai_base_url") {
-        return Ok([("openai", url)].into());
-    }
-    let login = login.map(json).transpose()?.unwrap_or_default();
-    let is_key = match &login["auth_mode"] {
-        Value::Null => login["tokens"].is_null() || login["OPENAI_API_KEY"].is_string(),
-        mode => mode == "apikey",
-    };
-    // Only `exec` takes this one, over any login.
-    let has_key =
-        arguments.iter().any(|one| one == "exec") && given(variables, "CODEX_API_KEY").is_some();
-    match given(variables, "OPENAI_BASE_URL") {
-        Some(_) => Err(
-            "OPENAI_BASE_URL is set, which only old versions of the agent read: unset it, and set `openai_base_url` in its config.toml if it is meant".to_owned(),
-        ),
-        None if !is_key && !has_key => Err(
-            "the agent logs in otherwise than by an API key, as its auth.json says, and api.openai.com refuses that: run `codex login --with-api-key`, or use the agent's hooks (`offcut install codex`)".to_owned(),
-        ),
-        None => Ok(Endpoints::new()),
-    }
-}
-
-fn gemini_cli(folder: &Path, variables: &Variables) -> Result<Endpoints, String> {
-    const URL: &str = "GOOGLE_GEMINI_BASE_URL";
-    const ELSEWHERE: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
-    const ACCOUNTS: [&str; 2] = ["/security/auth/selectedType", "/selectedAuthType"];
-    if let Some(name) = ELSEWHERE
-        .iter()
-        .find(|name| given(variables, name).is_some_and(|value| is_on(&value)))
-    {
-        return Err(format!(
-            "{name} is set, so the agent goes past any base URL: unset it, or use the agent's hooks"
-        ));
-    }
-    let home = given(variables, "GEMINI_CLI_HOME")
-        .map(PathBuf::from)
-        .or_else(std::env::home_dir);
-    let system = given(variables, "GEMINI_CLI_SYSTEM_SETTINGS_PATH");
-    let system = system.unwrap_or_else(|| "/etc/gemini-cli/settings.json".to_owned());
-    let above = folder.ancestors().chain(home.as_deref());
-    let in_folders = above
-        .clone()
-        .map(|folder| folder.join(".gemini/settings.json"));
-    for file in in_folders.chain([system.into()]) {
-        let settings = json(&file)?;
-        let mut accounts = ACCOUNTS
+        let profiles = all
             .iter()
-            .filter_map(|path| settings.pointer(path)?.as_str());
-        if accounts.any(|one| one != "gemini-api-key") {
-            return Err(format!(
-                "the agent logs in otherwise than by an API key, as {} says, and goes past any base URL: choose `gemini-api-key` there, or use the agent's hooks",
-                file.display()
-            ));
-        }
-    }
-    // It reads one of them, which depends on its version and on the folders that it trusts, and does not replace
-    // what is set, be it empty.
-    for file in above.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]) {
-        let text = text(&file)?;
-        let mut names = [URL].into_iter().chain(ELSEWHERE);
-        if let Some(name) = names.find(|name| text.contains(name) && !variables.contains_key(*name))
+            .filter_map(|table| table.get("profiles")?.as_table());
+        let mut profiles = profiles.flat_map(toml::Table::values);
+        if all.iter().any(|table| table.contains_key("profile"))
+            && profiles.any(|one| CHOICES.iter().any(|name| one.get(name).is_some()))
         {
-            return Err(format!(
-                "{} names {name}: set that variable in the environment, which counts more, or set it to nothing",
-                file.display()
-            ));
+            return Err("a profile of the agent chooses its endpoint, and it depends on the agent's version whether that counts: set it above the profiles in your config.toml".to_owned());
         }
-    }
-    let url = given(variables, URL);
-    Ok(Endpoints::from_iter(url.map(|url| ("gemini", url))))
-}
-
-fn opencode(
-    folder: &Path,
-    arguments: &[String],
-    variables: &Variables,
-) -> Result<Endpoints, String> {
-    const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
-    refuse_others(values(options(arguments), "--model", "-m"))?;
-    let global = Agent::OpenCode.facts().settings.path();
-    let of_user = std::env::home_dir().map(|home| home.join(".opencode"));
-    let named = given(variables, "OPENCODE_CONFIG_DIR").map(PathBuf::from);
-    let own = global.iter().cloned().chain(of_user).chain(named);
-    let own = own.flat_map(|folder| FILES.map(|name| folder.join(name)));
-    let own = own
-        .chain(global.iter().map(|folder| folder.join("config.json")))
-        .chain(given(variables, "OPENCODE_CONFIG").map(PathBuf::from));
-    // It looks for others up to the root of the repository.
-    let root = folder
-        .ancestors()
-        .find(|folder| folder.join(".git").exists());
-    let above = folder.ancestors().flat_map(|above| {
-        let is_read = root.is_none_or(|root| above.starts_with(root))
-            && !variables.contains_key("OPENCODE_DISABLE_PROJECT_CONFIG");
-        let folders = [above.to_path_buf(), above.join(".opencode")];
-        let files = folders.map(|folder| FILES.map(|name| folder.join(name)));
-        files.into_iter().flatten().map(move |file| (file, is_read))
-    });
-    let mut found: BTreeMap<&str, BTreeSet<Option<String>>> = BTreeMap::new();
-    for (file, is_read) in own.map(|file| (file, true)).chain(above) {
-        for (name, url) in opencode_urls(&json(&file)?, variables)? {
-            let urls = found.entry(name).or_default();
-            urls.insert(Some(url));
-            // Without the file, it may be the public one.
-            urls.extend((!is_read).then_some(None));
-        }
-    }
-    let last = match given(variables, "OPENCODE_CONFIG_CONTENT") {
-        Some(text) => serde_json::from_str(&text)
-            .map_err(|_| "OPENCODE_CONFIG_CONTENT is not JSON: mend it")?,
-        None => Value::Null,
-    };
-    let last = opencode_urls(&last, variables)?;
-    let mut all = Endpoints::new();
-    for (_, name) in NAMES {
-        let of_variable = match name {
-            "anthropic" => given(variables, "ANTHROPIC_BASE_URL"),
-            "openai" => given(variables, "OPENAI_BASE_URL"),
-            // The client of this provider reads none.
-            _ => None,
+        let chosen = |name| {
+            let mut values = all.iter().rev().filter_map(|table| table.get(name));
+            Some(values.next()?.as_str()?.to_owned())
         };
-        let in_files = found.remove(name).unwrap_or_default();
-        if in_files.len() > 1 && !last.contains_key(name) {
-            return Err(format!(
-                "files of the agent differ in the base URL of {name}: leave one, or set it in OPENCODE_CONFIG_CONTENT, which counts most"
-            ));
+        if chosen("model_provider").is_some_and(|name| name != "openai") {
+            return Err(of_its_own("`model_provider` setting", "base_url"));
         }
-        let in_files = in_files.into_iter().flatten().next();
-        let url = last.get(name).cloned().or(in_files).or(of_variable);
-        all.extend(url.map(|url| (name, url)));
-    }
-    Ok(all)
-}
-
-/// The base URLs in settings of OpenCode.
-fn opencode_urls(settings: &Value, variables: &Variables) -> Result<Endpoints, String> {
-    let agents = ["agent", "mode"].map(|kind| settings[kind].as_object());
-    let agents = agents.into_iter().flatten().flat_map(Map::values);
-    let models = agents.map(|agent| &agent["model"]);
-    let models = models.chain([&settings["model"], &settings["small_model"]]);
-    refuse_others(models.filter_map(Value::as_str))?;
-    let mut found = Endpoints::new();
-    for (theirs, name) in NAMES {
-        let provider = &settings["provider"][theirs];
-        let models = provider["models"].as_object().into_iter().flatten();
-        let mut all = models
-            .map(|(_, model)| &model["provider"])
-            .chain([provider]);
-        if all.any(|one| url_in(&one["api"]).is_some()) {
-            return Err(format!(
-                "a base URL of {theirs} is in `api`: set it in the provider's `options.baseURL` alone"
-            ));
+        if let Some(url) = chosen("openai_base_url") {
+            return Ok([("openai", url)].into());
         }
-        let Some(url) = url_in(&provider["options"]["baseURL"]) else {
-            continue;
+        if self.given("OPENAI_BASE_URL").is_some() {
+            return Err("OPENAI_BASE_URL is set, which only old versions of the agent read: unset it, and set `openai_base_url` in its config.toml if it is meant".to_owned());
+        }
+        let login = json(&self.settings.join("auth.json"))?;
+        let is_key = match &login["auth_mode"] {
+            Value::Null => login["tokens"].is_null() || login["OPENAI_API_KEY"].is_string(),
+            mode => mode == "apikey",
         };
-        let variable = url.strip_prefix("{env:");
-        let url = match variable.and_then(|rest| rest.strip_suffix('}')) {
-            Some(name) => given(variables, name).ok_or_else(|| {
-                format!("the base URL of {theirs} is in {name}, which is not set")
-            })?,
-            None if url.contains('{') => {
+        // Only `exec` takes this one, over any login.
+        let is_exec = self.arguments.iter().any(|one| one == "exec");
+        match is_key || is_exec && self.given("CODEX_API_KEY").is_some() {
+            true => Ok(Endpoints::new()),
+            false => Err("the agent logs in otherwise than by an API key, as its auth.json says, and api.openai.com refuses that: run `codex login --with-api-key`, or use the agent's hooks (`offcut install codex`)".to_owned()),
+        }
+    }
+
+    fn gemini_cli(&self) -> Result<Endpoints, String> {
+        const URL: &str = "GOOGLE_GEMINI_BASE_URL";
+        const ELSEWHERE: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
+        const ACCOUNTS: [&str; 2] = ["/security/auth/selectedType", "/selectedAuthType"];
+        let is_set = |name: &&&str| self.given(name).is_some_and(|value| is_on(&value));
+        if let Some(name) = ELSEWHERE.iter().find(is_set) {
+            return Err(goes_past(name));
+        }
+        let home = self.given("GEMINI_CLI_HOME").map(PathBuf::from);
+        let home = home.or_else(std::env::home_dir);
+        let system = self.given("GEMINI_CLI_SYSTEM_SETTINGS_PATH");
+        let system = system.unwrap_or_else(|| "/etc/gemini-cli/settings.json".to_owned());
+        let above = self.folder.ancestors().chain(home.as_deref());
+        let in_folders = above.clone();
+        let in_folders = in_folders.map(|folder| folder.join(".gemini/settings.json"));
+        for file in in_folders.chain([system.into()]) {
+            let settings = json(&file)?;
+            let mut accounts = ACCOUNTS
+                .iter()
+                .filter_map(|path| settings.pointer(path)?.as_str());
+            if accounts.any(|one| one != "gemini-api-key") {
                 return Err(format!(
-                    "the base URL of {theirs} is put together from other places: write it out"
+                    "the agent logs in otherwise than by an API key, as {} says, and goes past any base URL: choose `gemini-api-key` there, or use the agent's hooks",
+                    file.display()
                 ));
             }
-            None => url.to_owned(),
-        };
-        found.insert(name, url);
+        }
+        // It reads one of them, which depends on its version and on the folders that it trusts, and does not replace
+        // what is set, be it empty.
+        for file in above.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]) {
+            let text = text(&file)?;
+            let mut names = [URL].into_iter().chain(ELSEWHERE);
+            let is_open = |name: &&str| text.contains(name) && !self.variables.contains_key(*name);
+            if let Some(name) = names.find(is_open) {
+                return Err(format!(
+                    "{} names {name}: set that variable in the environment, which counts more, or set it to nothing",
+                    file.display()
+                ));
+            }
+        }
+        Ok(url_of(&self.variables, URL, "gemini"))
     }
-    Ok(found)
+
+    fn opencode(&self) -> Result<Endpoints, String> {
+        const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+        refuse_others(self.values("--model", "-m").filter_map(provider_of))?;
+        let of_user = std::env::home_dir().map(|home| home.join(".opencode"));
+        let named = self.given("OPENCODE_CONFIG_DIR").map(PathBuf::from);
+        let own = [self.settings.clone()]
+            .into_iter()
+            .chain(of_user)
+            .chain(named);
+        // It looks for others up to the root of the repository.
+        let above = self.folder.ancestors();
+        let root = above.clone().find(|folder| folder.join(".git").exists());
+        let above = above.filter(|above| root.is_none_or(|root| above.starts_with(root)));
+        let above = above.flat_map(|above| [above.to_path_buf(), above.join(".opencode")]);
+        let is_off = self
+            .variables
+            .contains_key("OPENCODE_DISABLE_PROJECT_CONFIG");
+        let folders = own.chain(above.filter(|_| !is_off));
+        let files = folders
+            .flat_map(|folder| FILES.map(|name| folder.join(name)))
+            .chain([self.settings.join("config.json")])
+            .chain(self.given("OPENCODE_CONFIG").map(PathBuf::from));
+        let mut found: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for file in files {
+            for (name, url) in self.opencode_urls(&json(&file)?)? {
+                found.entry(name).or_default().insert(url);
+            }
+        }
+        let last = self.given("OPENCODE_CONFIG_CONTENT");
+        let last = last.map_or(Ok(Value::Null), |text| serde_json::from_str(&text));
+        let last = last.map_err(|_| "OPENCODE_CONFIG_CONTENT is not JSON: mend it")?;
+        let last = self.opencode_urls(&last)?;
+        let mut all = Endpoints::new();
+        // The client of Google's provider reads no variable.
+        all.extend(url_of(&self.variables, "ANTHROPIC_BASE_URL", "anthropic"));
+        all.extend(url_of(&self.variables, "OPENAI_BASE_URL", "openai"));
+        for (name, urls) in found {
+            if urls.len() > 1 && !last.contains_key(name) {
+                return Err(format!(
+                    "files of the agent differ in the base URL of {name}: leave one, or set it in OPENCODE_CONFIG_CONTENT, which counts most"
+                ));
+            }
+            all.extend(urls.into_iter().map(|url| (name, url)));
+        }
+        all.extend(last);
+        Ok(all)
+    }
+
+    /// The base URLs in settings of OpenCode.
+    fn opencode_urls(&self, settings: &Value) -> Result<Endpoints, String> {
+        let agents = ["agent", "mode"].map(|kind| settings[kind].as_object());
+        let agents = agents.into_iter().flatten().flat_map(Map::values);
+        let models = agents.map(|agent| &agent["model"]);
+        let models = models.chain([&settings["model"], &settings["small_model"]]);
+        refuse_others(models.filter_map(|model| provider_of(model.as_str()?)))?;
+        let mut found = Endpoints::new();
+        for (theirs, name) in NAMES {
+            let provider = &settings["provider"][theirs];
+            let models = provider["models"].as_object().into_iter().flatten();
+            let mut all = models
+                .map(|(_, model)| &model["provider"])
+                .chain([provider]);
+            if all.any(|one| url_in(&one["api"]).is_some()) {
+                return Err(format!(
+                    "a base URL of {theirs} is in `api`: set it in the provider's `options.baseURL` alone"
+                ));
+            }
+            let Some(url) = url_in(&provider["options"]["baseURL"]) else {
+                continue;
+            };
+            let variable = url.strip_prefix("{env:");
+            let url = match variable.and_then(|rest| rest.strip_suffix('}')) {
+                Some(name) => self.given(name).ok_or_else(|| {
+                    format!("the base URL of {theirs} is in {name}, which is not set")
+                })?,
+                None if url.contains('{') => {
+                    return Err(format!(
+                        "the base URL of {theirs} is put together from other places: write it out"
+                    ));
+                }
+                None => url.to_owned(),
+            };
+            found.insert(name, url);
+        }
+        Ok(found)
+    }
+
+    fn pi(&self) -> Result<Endpoints, String> {
+        let mut named = self.values("--provider", "--provider").peekable();
+        if named.peek().is_none() {
+            let settings = json(&self.settings.join("settings.json"))?;
+            refuse_others(settings["defaultProvider"].as_str().into_iter())?;
+        }
+        refuse_others(named)?;
+        let models = json(&self.settings.join("models.json"))?;
+        let mut found = Endpoints::new();
+        for (theirs, name) in NAMES {
+            let provider = &models["providers"][theirs];
+            let mut own = provider["models"].as_array().into_iter().flatten();
+            if own.any(|model| url_in(&model["baseUrl"]).is_some()) {
+                return Err(format!(
+                    "a model of {theirs} has a base URL of its own in the agent's models.json: set that of the provider alone"
+                ));
+            }
+            found.extend(url_in(&provider["baseUrl"]).map(|url| (name, url.to_owned())));
+        }
+        Ok(found)
+    }
+
+    /// The value of a variable that is set to something.
+    fn given(&self, name: &str) -> Option<String> {
+        let value = self.variables.get(name).filter(|value| !value.is_empty());
+        value.cloned()
+    }
+
+    /// The values of an option, each after it or glued to it.
+    fn values<'v>(&'v self, long: &'v str, short: &'v str) -> impl Iterator<Item = &'v str> {
+        let after = self.arguments.iter().skip(1).map(String::as_str);
+        let all = self.arguments.iter().zip(after.chain([""]));
+        all.filter_map(move |(one, after)| {
+            let glued = one.strip_prefix(long).or_else(|| one.strip_prefix(short))?;
+            Some(match glued {
+                "" => after,
+                glued => glued.trim_start_matches('='),
+            })
+        })
+    }
 }
 
-/// Refuses models that OpenCode would find past any base URL.
-fn refuse_others<'m>(models: impl Iterator<Item = &'m str>) -> Result<(), String> {
-    let provider = |model: &'m str| Some(model.split_once('/')?.0);
-    refuse_other_providers(models.filter_map(provider))
+/// The provider of a model of OpenCode.
+fn provider_of(model: &str) -> Option<&str> {
+    Some(model.split_once('/')?.0)
 }
 
-fn refuse_other_providers<'p>(mut providers: impl Iterator<Item = &'p str>) -> Result<(), String> {
+/// Refuses providers that an agent would find past any base URL.
+fn refuse_others<'p>(mut providers: impl Iterator<Item = &'p str>) -> Result<(), String> {
     let is_other = |provider: &str| NAMES.iter().all(|(theirs, _)| *theirs != provider);
     match providers.any(is_other) {
-        true => Err("a model of the agent is of a provider of its own, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `baseURL` to the server's".to_owned()),
+        true => Err(of_its_own("model", "baseURL")),
         false => Ok(()),
     }
 }
 
-fn pi(folder: Option<&Path>, arguments: &[String]) -> Result<Endpoints, String> {
-    let mut found = Endpoints::new();
-    let named: Vec<&str> = values(options(arguments), "--provider", "--provider").collect();
-    refuse_other_providers(named.iter().copied())?;
-    let Some(folder) = folder else {
-        return Ok(found);
-    };
-    if named.is_empty() {
-        let settings = json(&folder.join("settings.json"))?;
-        refuse_other_providers(settings["defaultProvider"].as_str().into_iter())?;
-    }
-    let models = json(&folder.join("models.json"))?;
-    for (theirs, name) in NAMES {
-        let provider = &models["providers"][theirs];
-        let mut own = provider["models"].as_array().into_iter().flatten();
-        if own.any(|model| url_in(&model["baseUrl"]).is_some()) {
-            return Err(format!(
-                "a model of {theirs} has a base URL of its own in the agent's models.json: set that of the provider alone"
-            ));
-        }
-        found.extend(url_in(&provider["baseUrl"]).map(|url| (name, url.to_owned())));
-    }
-    Ok(found)
+fn of_its_own(what: &str, setting: &str) -> String {
+    format!(
+        "the agent has a {what} of a provider of its own, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `{setting}` to the server's"
+    )
 }
 
-/// The value of a variable that is set to something.
-fn given(variables: &Variables, name: &str) -> Option<String> {
-    let value = variables.get(name).filter(|value| !value.is_empty());
-    value.cloned()
+fn goes_past(variable: &str) -> String {
+    format!(
+        "{variable} is set, so the agent goes past any base URL: unset it, or use the agent's hooks"
+    )
+}
+
+/// The endpoint of `provider` that a variable names.
+fn url_of(
+    variables: &BTreeMap<String, String>,
+    variable: &str,
+    provider: &'static str,
+) -> Endpoints {
+    let url = variables.get(variable).filter(|url| !url.is_empty());
+    url.map(|url| (provider, url.clone())).into_iter().collect()
 }
 
 fn is_on(value: &str) -> bool {
@@ -411,47 +400,9 @@ fn is_on(value: &str) -> bool {
     )
 }
 
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    one == other
-        || one
-            .canonicalize()
-            .ok()
-            .is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
-}
-
 /// A base URL in settings, if there is one.
 fn url_in(value: &Value) -> Option<&str> {
     value.as_str().filter(|url| !url.is_empty())
-}
-
-fn has_option(arguments: &[String], name: &str) -> bool {
-    options(arguments).iter().any(|argument| {
-        argument
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-    })
-}
-
-/// The arguments that may be options.
-fn options(arguments: &[String]) -> &[String] {
-    let end = arguments.iter().position(|argument| argument == "--");
-    &arguments[..end.unwrap_or(arguments.len())]
-}
-
-/// The values of an option, each after it or glued to it.
-fn values<'a>(
-    arguments: &'a [String],
-    long: &'a str,
-    short: &'a str,
-) -> impl Iterator<Item = &'a str> {
-    let after = arguments.iter().skip(1).map(String::as_str).chain([""]);
-    arguments.iter().zip(after).filter_map(move |(one, after)| {
-        let glued = one.strip_prefix(long).or_else(|| one.strip_prefix(short))?;
-        Some(match glued {
-            "" => after,
-            glued => glued.trim_start_matches('='),
-        })
-    })
 }
 
 /// The JSON of a file, with comments or without; null if it is not there.
@@ -504,25 +455,17 @@ mod tests {
         let inner = folder.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();
         fs::create_dir_all(folder.path().join(".git")).unwrap();
-        let own = [
-            folder.path().join("system.toml"),
-            folder.path().join("user.toml"),
-        ];
         let arguments: Vec<_> = arguments.iter().map(|&one| one.to_owned()).collect();
         let variables = variables.iter();
-        let variables = variables
-            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
+        let variables = variables.map(|&(name, value)| (name.to_owned(), value.to_owned()));
         let is_split = matches!(agent, Agent::Codex | Agent::OpenCode | Agent::GeminiCli);
-        let at = if is_split { &inner } else { folder.path() };
-        match agent {
-            Agent::Codex => {
-                let login = folder.path().join("auth.json");
-                codex(&own, Some(&login), at, &arguments, &variables)
-            }
-            Agent::Pi => pi(Some(at), &arguments),
-            agent => of(agent, at, &arguments, &variables),
-        }
+        let start = Start {
+            folder: if is_split { &inner } else { folder.path() },
+            settings: folder.path().join("own"),
+            arguments: options(&arguments),
+            variables: variables.collect(),
+        };
+        start.endpoints(agent)
     }
 
     #[test]
@@ -537,19 +480,13 @@ mod tests {
             ),
             (
                 Agent::Codex,
-                "user.toml",
+                "own/config.toml",
                 format!("openai_base_url = \"{url}\"\n[profiles.p]\nmodel = \"m\"\n"),
                 "openai",
             ),
             (
-                Agent::Codex,
-                "system.toml",
-                format!("openai_base_url = \"{url}\"\n"),
-                "openai",
-            ),
-            (
                 Agent::Pi,
-                "models.json",
+                "own/models.json",
                 format!(r#"{{"providers": {{"openai": {{"baseUrl": "{url}"}}}}}}"#),
                 "openai",
             ),
@@ -595,8 +532,8 @@ mod tests {
         let of_pi =
             r#"{"providers": {"openai": {"models": [{"id": "m", "baseUrl": "http://lab"}]}}}"#;
         let cases: [(Agent, &str, &str, &[&str], &str); 33] = [
-            (Agent::Codex, "user.toml", own, &[], "model_provider"),
-            (Agent::Codex, "user.toml", profile, &[], "profile"),
+            (Agent::Codex, "own/config.toml", own, &[], "model_provider"),
+            (Agent::Codex, "own/config.toml", profile, &[], "profile"),
             (Agent::Codex, ".codex/config.toml", own, &[], "your own"),
             (
                 Agent::Codex,
@@ -605,7 +542,7 @@ mod tests {
                 &[],
                 "your own",
             ),
-            (Agent::Codex, "user.toml", "x", &[], "user.toml"),
+            (Agent::Codex, "own/config.toml", "x", &[], "own/config.toml"),
             (
                 Agent::Codex,
                 "x",
@@ -732,12 +669,18 @@ mod tests {
             ),
             (Agent::OpenCode, "x", "", &["-mcorp/m"], "of its own"),
             (Agent::OpenCode, "x", "", &["--model=corp/m"], "of its own"),
-            (Agent::Pi, "models.json", of_pi, &[], "the provider alone"),
-            (Agent::Pi, "models.json", "[", &[], "models.json"),
+            (
+                Agent::Pi,
+                "own/models.json",
+                of_pi,
+                &[],
+                "the provider alone",
+            ),
+            (Agent::Pi, "own/models.json", "[", &[], "own/models.json"),
             (Agent::Pi, "x", "", &["--provider", "corp"], "of its own"),
             (
                 Agent::Pi,
-                "settings.json",
+                "own/settings.json",
                 r#"{"defaultProvider": "corp"}"#,
                 &[],
                 "of its own",
@@ -759,14 +702,14 @@ mod tests {
             r#"{"auth_mode": "chatgpt", "OPENAI_API_KEY": "k", "tokens": {}}"#,
             r#"{"OPENAI_API_KEY": null, "tokens": {"id_token": "t"}}"#,
         ] {
-            let files = [("auth.json", login)];
+            let files = [("own/auth.json", login)];
             let problem = with(Agent::Codex, &files, exec, &[("OPENAI_API_KEY", "k")]);
             let problem = problem.unwrap_err();
             assert!(problem.contains("offcut install codex"), "{problem}");
             with(Agent::Codex, &files, &[], &of_exec).unwrap_err();
             with(Agent::Codex, &files, exec, &of_exec).unwrap();
             // Whoever has set it wants the login to go there.
-            let url = ("user.toml", "openai_base_url = \"http://lab\"");
+            let url = ("own/config.toml", "openai_base_url = \"http://lab\"");
             found(Agent::Codex, &[files[0], url], &[]).unwrap();
         }
         for login in [
@@ -774,7 +717,7 @@ mod tests {
             r#"{"OPENAI_API_KEY": "k", "tokens": {"id_token": "t"}}"#,
             "{}",
         ] {
-            found(Agent::Codex, &[("auth.json", login)], &[]).unwrap();
+            found(Agent::Codex, &[("own/auth.json", login)], &[]).unwrap();
         }
     }
 
@@ -782,7 +725,7 @@ mod tests {
     fn of_a_codex_profile_no_file_hides_another() {
         let user = "profile = \"p\"\n[profiles.p]\nmodel_provider = \"corp\"\n";
         let project = "[profiles.q]\nmodel = \"m\"\n";
-        let files = [("user.toml", user), (".codex/config.toml", project)];
+        let files = [("own/config.toml", user), (".codex/config.toml", project)];
         let problem = found(Agent::Codex, &files, &[]).unwrap_err();
         assert!(problem.contains("profile"), "{problem}");
         found(Agent::Codex, &files[1..], &[]).unwrap();
@@ -800,11 +743,12 @@ mod tests {
         let content = [("OPENCODE_CONFIG_CONTENT", &*last)];
         let all = with(Agent::OpenCode, &files, &[], &content).unwrap();
         assert_eq!(all["openai"], "http://last");
-        // A file above the repository may be read or not.
+        // A file above the repository is not read.
         let above = [("opencode.json", &*one), ("a/.git/HEAD", "")];
-        found(Agent::OpenCode, &above, &[]).unwrap_err();
+        assert!(found(Agent::OpenCode, &above, &[]).unwrap().is_empty());
         let off = [("OPENCODE_DISABLE_PROJECT_CONFIG", "1")];
-        with(Agent::OpenCode, &files[..1], &[], &off).unwrap_err();
+        let all = with(Agent::OpenCode, &files[..1], &[], &off).unwrap();
+        assert!(all.is_empty());
     }
 
     #[test]
@@ -823,7 +767,7 @@ mod tests {
             let found = with(agent, &[], &[], &all).unwrap();
             assert_eq!(found.into_keys().collect::<Vec<_>>(), read, "{agent}");
         }
-        let config = [("user.toml", "openai_base_url = \"http://own\"")];
+        let config = [("own/config.toml", "openai_base_url = \"http://own\"")];
         with(Agent::Codex, &[], &[], &all).unwrap_err();
         let found = with(Agent::Codex, &config, &[], &all).unwrap();
         assert_eq!(found["openai"], "http://own");

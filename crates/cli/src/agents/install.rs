@@ -1,9 +1,7 @@
 //! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again, from all files or from none.
 
 mod content;
-mod error;
 mod file;
-mod installation;
 mod jsonc;
 mod record;
 mod servers;
@@ -18,19 +16,60 @@ use serde_json::Value;
 use crate::agents::Agent;
 use crate::agents::layout::Home;
 use crate::failure::Failure;
-use content::Content;
-use content::words;
+use content::{Content, words};
 pub(crate) use content::{command_of_plugin, commands_in};
-use error::because;
-pub(crate) use error::refused;
-pub(crate) use file::AgentFile;
-use file::MARK;
-use jsonc::Addition;
-pub(crate) use jsonc::is_strict;
-use record::{Record, StoredRecord};
+use file::because;
+pub(crate) use file::{AgentFile, refused};
+use record::{Kept, Record};
 
-pub use installation::{Installation, Scope};
 pub use servers::Servers;
+
+/// The place of an agent's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// The user's own settings, for all projects.
+    User,
+    /// The user's own settings for the project in this folder, which are not shared with others.
+    Project(PathBuf),
+}
+
+impl Scope {
+    /// The file of `agent` in this scope: `of_user`, or `of_project` in the project's folder.
+    fn place(
+        &self,
+        agent: Agent,
+        of_user: Option<PathBuf>,
+        of_project: &str,
+    ) -> Result<PathBuf, Failure> {
+        match self {
+            Self::User => of_user.ok_or_else(|| {
+                let problem = "there is no home directory; set HOME";
+                refused(Path::new(agent.facts().name), problem)
+            }),
+            Self::Project(folder) => {
+                let problem = "it can't be opened; name the folder of a project";
+                let opened = folder.canonicalize().map_err(because(folder, problem));
+                opened.map(|folder| folder.join(of_project))
+            }
+        }
+    }
+}
+
+/// An installation: an agent, the place of its settings, and what they are to name.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    /// The agent.
+    pub agent: Agent,
+    /// The place of its settings.
+    pub scope: Scope,
+    /// The user's folder.
+    pub home: Home,
+    /// The directory that the agent gets the right to read: the store of the user's settings if it is one, else that of
+    /// the user's folder.
+    pub store: PathBuf,
+    /// The program `offcut`, which the settings name.
+    pub program: PathBuf,
+}
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +86,8 @@ pub struct Changed {
     pub servers: Option<Servers>,
 }
 
-/// A change of the agent's file: its outcome, the values in words, and the new record with the bytes of the file
-/// without Offcut.
-type Done = (Outcome, Vec<String>, Option<(Record, Option<Vec<u8>>)>);
+/// The outcome of a change of the agent's file, and the values in words.
+type Done = (Outcome, Vec<String>);
 
 /// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -124,8 +162,9 @@ impl Installation {
 
     fn change(&self, goal: Goal) -> Result<Changed, Failure> {
         let path = installed_path(self.agent, &self.scope)?;
-        let stored = record::find(&self.records(), &path)?;
+        let mut kept = Kept::read(&records(&self.home, self.agent), &path)?;
         let of_servers = servers::paths(self)?;
+        // One file may have both.
         let first = usize::from(!of_servers.contains(&path));
         let mut files = vec![AgentFile::read(&path)?];
         for other in of_servers.iter().filter(|other| **other != path) {
@@ -140,29 +179,17 @@ impl Installation {
             Goal::Uninstall => Vec::new(),
             _ => words(self, ["mcp", "--"])?,
         };
-        let is_taken = |found: &[String]| match goal {
-            Goal::Uninstall => true,
-            Goal::InstallWithServers => found != front,
-            // One that names no path was put there by the user.
-            Goal::Install => {
-                let [found, new] = [found, &front].map(|words| words.iter().rev().nth(2));
-                found.is_some_and(|program| Path::new(program).is_absolute()) && found != new
-            }
+        // Before the hook: a file with both is then as its record has it.
+        let taken = self.take_out_servers(goal, &front, &mut files[first..])?;
+        let (outcome, values) = match goal {
+            Goal::Uninstall => self.take_out(&mut files[0], &kept)?,
+            _ => self.put_in(&mut files[0], &mut kept)?,
         };
-        let mut wrapped = Vec::new();
-        for file in &mut files[first..] {
-            wrapped.push(servers::take_out(self.agent, file, is_taken)?);
-        }
-        let (outcome, values, new) = match goal {
-            Goal::Uninstall => self.take_out(&mut files[0], stored.as_ref())?,
-            _ => self.put_in(&mut files[0], stored.as_ref())?,
-        };
-        let has_servers = goal == Goal::InstallWithServers || wrapped.concat().contains(&true);
+        let has_servers = goal == Goal::InstallWithServers || taken.concat().contains(&true);
         if goal != Goal::Uninstall && has_servers {
-            for (file, wrapped) in files[first..].iter_mut().zip(wrapped) {
-                let chosen = |nth| {
-                    goal == Goal::InstallWithServers || wrapped.get(nth).is_some_and(|is| *is)
-                };
+            for (file, taken) in files[first..].iter_mut().zip(taken) {
+                let was_taken = |nth| taken.get(nth).is_some_and(|is| *is);
+                let chosen = |nth| goal == Goal::InstallWithServers || was_taken(nth);
                 servers::put_in_front(self.agent, file, &front, chosen)?;
             }
         }
@@ -170,42 +197,17 @@ impl Installation {
             true => servers::found(self.agent, &files[first..])?,
             false => None,
         };
-        for file in &files {
-            file.expect_writable()?;
+        if goal == Goal::Uninstall {
+            kept.set(None, None);
         }
-        let old = match (&new, &stored) {
-            (Some(_), Some(stored)) => stored.original()?,
-            _ => None,
+        // The record outlives the change: without it, the change could not be taken back.
+        let (records, changed) = (kept.files().into_iter(), files.iter());
+        let all: Vec<&AgentFile> = match goal {
+            Goal::Uninstall => changed.chain(records).collect(),
+            _ => records.chain(changed).collect(),
         };
-        // Before the files: without its record, the change could not be taken back.
-        let backup = match (&new, &stored) {
-            (Some((record, original)), _) => {
-                record::write(&self.records(), record, original.as_deref())?
-            }
-            (None, Some(stored)) if goal != Goal::Uninstall => stored.backup(),
-            _ => None,
-        };
-        for (nth, file) in files.iter().enumerate() {
-            if let Err(error) = file.write() {
-                for written in &files[..nth] {
-                    _ = written.restore();
-                }
-                match (&new, &stored) {
-                    (Some(_), Some(stored)) => {
-                        record::write(&self.records(), &stored.record, old.as_deref())?;
-                    }
-                    (Some(_), None) => {
-                        let written = record::find(&self.records(), &path)?;
-                        written.map_or(Ok(()), |written| written.remove())?;
-                    }
-                    (None, _) => {}
-                }
-                return Err(error);
-            }
-        }
-        if let Some(stored) = stored.filter(|_| goal == Goal::Uninstall) {
-            stored.remove()?;
-        }
+        file::write_all(&all)?;
+        let backup = kept.original().map(|_| kept.backup.path().to_owned());
         Ok(Changed {
             path,
             outcome,
@@ -215,93 +217,101 @@ impl Installation {
         })
     }
 
-    /// Puts Offcut into `file`, in place of an earlier installation. Returns the outcome, the values in words, and the
-    /// new record with the file's bytes without Offcut.
-    fn put_in(&self, file: &mut AgentFile, stored: Option<&StoredRecord>) -> Result<Done, Failure> {
+    /// Takes what earlier installations put in front of servers out of `files`, as far as `front` or nothing is to take
+    /// its place. Returns true for each server of each file that had any.
+    fn take_out_servers(
+        &self,
+        goal: Goal,
+        front: &[String],
+        files: &mut [AgentFile],
+    ) -> Result<Vec<Vec<bool>>, Failure> {
+        let is_taken = |found: &[String]| match goal {
+            Goal::Uninstall => true,
+            Goal::InstallWithServers => found != front,
+            // One that names no path was put there by the user.
+            Goal::Install => {
+                let [found, new] = [found, front].map(|words| words.iter().rev().nth(2));
+                found.is_some_and(|program| Path::new(program).is_absolute()) && found != new
+            }
+        };
+        let files = files.iter_mut();
+        files
+            .map(|file| servers::take_out(self.agent, file, is_taken))
+            .collect()
+    }
+
+    /// Puts Offcut into `file`, in place of an earlier installation, and keeps a record.
+    fn put_in(&self, file: &mut AgentFile, kept: &mut Kept) -> Result<Done, Failure> {
         content::expect_name(&self.program)?;
         Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
         let content = content::of(self)?;
-        let (values, is_there) = match &content {
-            Content::Values(additions) => {
-                let settings = self.settings_in(file)?;
-                let mut of_record = stored.iter().flat_map(|stored| &stored.record.additions);
-                let is_there = additions.iter().all(|addition| addition.is_in(&settings));
-                let values = additions.iter().map(Addition::in_words).collect();
-                (
-                    values,
-                    is_there && of_record.all(|addition| additions.contains(addition)),
-                )
-            }
-            Content::Whole(text) => (Vec::new(), file.bytes() == Some(text.as_bytes())),
-        };
-        if is_there {
-            return Ok((Outcome::Unchanged, values, None));
+        let values = content.in_words();
+        let old = kept.record.as_ref().map(|record| &record.additions);
+        let is_wanted = old.is_none_or(|old| content.has(old));
+        if content.is_in(file, self.agent)? && is_wanted {
+            return Ok((Outcome::Unchanged, values));
         }
         let outcome = match file.bytes() {
             None => Outcome::Created,
             Some(_) => Outcome::Added,
         };
-        self.take_out(file, stored)?;
+        self.take_out(file, kept)?;
         let original = file.bytes().map(<[u8]>::to_vec);
-        let mut record = Record {
-            file: file.path().to_owned(),
-            additions: Vec::new(),
-            had_file: original.is_some(),
-            written: String::new(),
-        };
-        match content {
+        let additions = match content {
             Content::Values(mut additions) => {
                 // Values that were there before are not ours to remove.
-                let before = jsonc::parse(file.text()?).map_err(|problem| file.refused(problem))?;
+                let before = file.json()?;
                 additions.retain(|addition| !addition.is_in(&before));
                 let added = jsonc::add(file.text()?, &additions);
                 file.set_text(&added.map_err(|problem| file.refused(problem))?);
-                record.additions = additions;
-            }
-            Content::Whole(text) => file.set(Some(text.into_bytes())),
-        }
-        record.written = String::from_utf8_lossy(file.bytes().unwrap_or_default()).into_owned();
-        Ok((outcome, values, Some((record, original))))
-    }
-
-    /// Takes Offcut out of `file`. Returns the outcome and what was removed in words.
-    fn take_out(
-        &self,
-        file: &mut AgentFile,
-        stored: Option<&StoredRecord>,
-    ) -> Result<Done, Failure> {
-        let done = |outcome| Ok((outcome, Vec::new(), None));
-        if let Some(stored) = stored
-            && stored.undoes(file)
-        {
-            file.set(stored.original()?);
-            return done(Outcome::Restored);
-        }
-        match content::of(self)? {
-            Content::Values(wanted) => {
-                let additions = stored.map_or(wanted, |one| one.record.additions.clone());
-                let original = stored.map(StoredRecord::original).transpose()?.flatten();
-                let original = original.and_then(|bytes| jsonc::parse(text_of(&bytes)).ok());
-                let is_ours = |command: &str| content::is_ours(command, self.agent);
-                let removed = jsonc::remove(file.text()?, &additions, is_ours, original.as_ref());
-                let (text, values) = removed.map_err(|problem| file.refused(problem))?;
-                if values.is_empty() {
-                    return done(Outcome::Unchanged);
-                }
-                file.set_text(&text);
-                Ok((Outcome::Removed, values, None))
+                additions
             }
             Content::Whole(text) => {
-                let ours = stored.map_or(&text, |stored| &stored.record.written);
+                file.set(Some(text.into_bytes()));
+                Vec::new()
+            }
+        };
+        let record = Record {
+            file: file.path().to_owned(),
+            additions,
+            had_file: original.is_some(),
+            written: String::from_utf8_lossy(file.bytes().unwrap_or_default()).into_owned(),
+        };
+        kept.set(Some(record), original);
+        Ok((outcome, values))
+    }
+
+    /// Takes Offcut out of `file`.
+    fn take_out(&self, file: &mut AgentFile, kept: &Kept) -> Result<Done, Failure> {
+        if kept.undoes(file) {
+            file.set(kept.original().map(<[u8]>::to_vec));
+            return Ok((Outcome::Restored, Vec::new()));
+        }
+        let record = kept.record.as_ref();
+        match content::of(self)? {
+            Content::Values(wanted) => {
+                let additions = record.map_or(&wanted, |record| &record.additions);
+                let original = kept.original().and_then(|_| kept.backup.json().ok());
+                let is_ours = |command: &str| content::is_ours(command, self.agent);
+                let removed = jsonc::remove(file.text()?, additions, is_ours, original.as_ref());
+                let (text, values) = removed.map_err(|problem| file.refused(problem))?;
+                if values.is_empty() {
+                    return Ok((Outcome::Unchanged, values));
+                }
+                file.set_text(&text);
+                Ok((Outcome::Removed, values))
+            }
+            Content::Whole(text) => {
+                let ours = record.map_or(&text, |record| &record.written);
                 if file.bytes() == Some(ours.as_bytes()) {
                     file.set(None);
-                    return done(Outcome::Restored);
+                    return Ok((Outcome::Restored, Vec::new()));
                 }
-                let is_users = stored.is_none()
+                let is_users = record.is_none()
                     && command_of_plugin(file.text()?, self.agent).is_none()
                     && !file.text()?.contains("placed by `offcut install`");
                 if is_users || file.bytes().is_none() {
-                    return done(Outcome::Unchanged);
+                    return Ok((Outcome::Unchanged, Vec::new()));
                 }
                 Err(file.refused(
                     "it was changed after Offcut placed it, or its record is gone; remove it if you do not need it, and try again",
@@ -316,26 +326,8 @@ impl Installation {
     ///
     /// The file can't be read or understood.
     pub(crate) fn is_up_to_date(&self) -> Result<bool, Failure> {
-        let path = installed_path(self.agent, &self.scope)?;
-        let file = AgentFile::read(&path)?;
-        match content::of(self)? {
-            Content::Values(additions) => {
-                let settings = self.settings_in(&file)?;
-                Ok(additions.iter().all(|addition| addition.is_in(&settings)))
-            }
-            Content::Whole(text) => Ok(file.bytes() == Some(text.as_bytes())),
-        }
-    }
-
-    /// The settings in `file`, which are refused if a replaced result would be an error under them.
-    fn settings_in(&self, file: &AgentFile) -> Result<Value, Failure> {
-        let settings = jsonc::parse(file.text()?);
-        let checked = settings.and_then(|settings| content::checked(self.agent, settings));
-        checked.map_err(|problem| file.refused(problem))
-    }
-
-    fn records(&self) -> PathBuf {
-        records(&self.home, self.agent)
+        let file = AgentFile::read(&installed_path(self.agent, &self.scope)?)?;
+        content::of(self)?.is_in(&file, self.agent)
     }
 }
 
@@ -352,17 +344,10 @@ pub(crate) fn installed_path(agent: Agent, scope: &Scope) -> Result<PathBuf, Fai
 
 /// Parses a settings file; a missing one is empty.
 pub(crate) fn parse_settings(path: &Path) -> Result<Value, Failure> {
-    let file = AgentFile::read(path)?;
-    jsonc::parse(file.text()?).map_err(|problem| file.refused(problem))
+    AgentFile::read(path)?.json()
 }
 
 /// Reads the text of a settings file; a missing one is empty.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     Ok(AgentFile::read(path)?.text()?.to_owned())
-}
-
-/// The text of a settings file, without a byte order mark.
-fn text_of(bytes: &[u8]) -> &str {
-    let text = str::from_utf8(bytes).unwrap_or_default();
-    text.strip_prefix(MARK).unwrap_or(text)
 }

@@ -25,14 +25,13 @@ pub(crate) fn default(json: bool) -> Result<ExitCode, Failure> {
 pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let settings = settings::load(file).map_err(without_itself)?;
+    let settings = settings::load(file)?;
     settings::build(
         &settings,
         file,
         Some(crate::replay::scratch()),
         stores::open,
-    )
-    .map_err(without_itself)?;
+    )?;
     #[cfg(feature = "serve")]
     crate::serving::check(file)?;
     let urls: BTreeSet<&StoreUrl> = stores::named_in(&settings).collect();
@@ -67,14 +66,6 @@ fn shown(mut settings: Settings) -> Settings {
         *url = StoreUrl::from(url.to_string());
     }
     settings
-}
-
-/// Leaves `offcut config check` out of the advice that `config check` itself gives.
-fn without_itself(failure: Failure) -> Failure {
-    match failure.what_to_do() {
-        Some(settings::HELP) => failure.hint("`offcut config default` prints every option"),
-        _ => failure,
-    }
 }
 
 #[cfg(test)]

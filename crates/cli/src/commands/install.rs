@@ -134,7 +134,7 @@ pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure
     } else {
         let mut text = String::new();
         for finding in &findings {
-            let level = finding.level.name();
+            let level = format!("{:?}", finding.level).to_lowercase();
             text += &format!("{level:8} {}\n", output::visible(&finding.text));
             if let Some(advice) = &finding.advice {
                 text += &format!("{:8} → {advice}\n", "");
@@ -159,16 +159,10 @@ fn in_words(servers: &Servers) -> String {
             names(&servers.wrapped)
         ),
     };
-    if !servers.odd.is_empty() {
+    if !servers.others.is_empty() {
         text += &format!(
-            "  As they were, because `command` or `args` are not texts: {}\n",
-            names(&servers.odd)
-        );
-    }
-    if !servers.remote.is_empty() {
-        text += &format!(
-            "  As they were, because they have a URL: {}. `offcut mcp --listen` can stand in front of one.\n",
-            names(&servers.remote)
+            "  As they were, because they have a URL, or a command that is no text: {}. `offcut mcp --listen` can stand in front of a URL.\n",
+            names(&servers.others)
         );
     }
     text
@@ -206,27 +200,20 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
     })
 }
 
-/// The path by which this program is called: a link to it stays right when an update moves the
-/// program itself, as package managers do.
+/// The path on the PATH by which this program is called: a link to it stays right when an update moves the program
+/// itself, as package managers do.
 fn own_path() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe().or_fail("this program's own path is unknown")?;
     let called = std::env::args_os().next().map(PathBuf::from);
-    let name = called
-        .as_deref()
-        .and_then(Path::file_name)
-        .unwrap_or(own.as_os_str());
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&folders).map(|folder| folder.join(name));
-    let as_called = called
-        .iter()
-        .filter(|called| called.components().count() > 1);
+    let name = called.as_deref().and_then(Path::file_name);
+    let name = name.unwrap_or(own.as_os_str());
     let resolved = own.canonicalize().ok();
-    let leads_here = |path: &PathBuf| resolved.is_some() && path.canonicalize().ok() == resolved;
-    let named = on_path
-        .filter(|path| path.is_absolute())
-        .chain(as_called.cloned());
-    let named = named.filter_map(|path| std::path::absolute(path).ok());
-    Ok(named.into_iter().find(leads_here).unwrap_or(own))
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut on_path = std::env::split_paths(&folders).map(|folder| folder.join(name));
+    let is_this = |path: &PathBuf| resolved.is_some() && path.canonicalize().ok() == resolved;
+    Ok(on_path
+        .find(|path| path.is_absolute() && is_this(path))
+        .unwrap_or(own))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use offcut::agent::Tool;
 use offcut::backend::{Key, Location};
 use offcut::format::LoopFormat;
-use offcut::{Part, ToolCall, ToolReduction};
+use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
 use crate::evidence::text_of;
@@ -19,16 +19,6 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         let reader = settings::any_store(&args.reduction)?.read_file_tool();
         output::write_json(&format.tool(&reader))?;
         return Ok(ExitCode::SUCCESS);
-    }
-    let from_end = args
-        .offset
-        .as_ref()
-        .filter(|offset| offset.starts_with('-'));
-    if from_end.is_some() && (args.pattern.is_some() || args.query.is_some()) {
-        return Err(Failure::usage(
-            "--pattern and --query need an --offset of 1 or more",
-            "omit the minus sign, or the pattern or query",
-        ));
     }
     let mut asked: Value = match &args.arguments {
         Some(arguments) => serde_json::from_str(arguments).or_refuse(
@@ -74,13 +64,8 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         }
         answer = read(other).or(answer);
     }
-    let output = answer.map_err(|error| {
-        let other = meant.iter().find_map(|one| options_for(&reduction, one));
-        let hint = other.unwrap_or_else(|| {
-            "use the settings, --backend and --session with which it was stored".to_owned()
-        });
-        Failure::new(chain(&error)).hint(&hint)
-    })?;
+    let hint = "use the settings, --backend and --session with which it was stored";
+    let output = answer.map_err(|error| Failure::new(chain(&error)).hint(hint))?;
     let (parts, _) = runtime.block_on(output.into_parts());
     match &parts[..] {
         _ if json => output::write_json(&json!({"text": text_of(&parts), "parts": parts}))?,
@@ -88,23 +73,4 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         _ => output::write_stored(&text_of(&parts))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The options that read a location of another conversation in the same store, such as one of a server's.
-fn options_for(reduction: &ToolReduction, location: &Location) -> Option<String> {
-    let location = location.as_str();
-    let stores = reduction.stores();
-    let key = stores.iter().find_map(|store| store.resolve(location))?;
-    let prefix = key
-        .conversation()
-        .filter(|prefix| *prefix != reduction.prefix())?;
-    let store = location.strip_suffix(key.as_str())?.trim_end_matches('/');
-    let place = format!("{store}/{}", prefix.trim_end_matches('/'));
-    let options = if prefix.is_empty() {
-        "without --session".to_owned()
-    } else {
-        let (store, session) = place.rsplit_once('/')?;
-        format!("with --backend {store} --session {session}")
-    };
-    Some(format!("it is of another conversation: read it {options}"))
 }

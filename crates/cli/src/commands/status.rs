@@ -91,10 +91,6 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
         text += &format!("{passed} passed open ({reason}): {meaning}.\n");
     }
     text += &misses(&figures["misses"]);
-    let senders: Vec<_> = list("senders").collect();
-    if senders.len() > 1 {
-        text += &sender_table(&senders, most);
-    }
     let mut conversations: Vec<_> = list("conversations").collect();
     let order = |one: &&Value| (one["last"].as_u64(), one["number"].as_u64());
     conversations.sort_by_key(|one| std::cmp::Reverse(order(one)));
@@ -122,27 +118,6 @@ pub(super) fn misses(rows: &Value) -> String {
         )
     };
     rows.as_array().into_iter().flatten().map(row).collect()
-}
-
-/// A row for each sender: its calls, and the tokens that its provider has billed.
-fn sender_table(senders: &[&Value], most: usize) -> String {
-    let mut senders = senders.to_vec();
-    senders.sort_by_key(|one| std::cmp::Reverse(one["sent"].as_u64()));
-    let rows = senders.into_iter().take(most).map(|one| {
-        let tokens = |name: &str| one[name].as_i64().map_or("–".to_owned(), grouped);
-        [
-            said(one, "tenant"),
-            said(one, "model"),
-            said(one, "client"),
-            number(one, "calls").to_string(),
-            size(number(one, "sent")),
-            share(number(one, "would"), number(one, "sent")),
-            tokens("fresh_tokens"),
-            tokens("cached_tokens"),
-        ]
-    });
-    let head = "tenant|model|client|calls|sent|saved|tokens, new|cached";
-    format!("\n{}", output::table(3, head, rows))
 }
 
 fn table(conversations: &[&Value], now: u64) -> String {

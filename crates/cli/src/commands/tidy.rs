@@ -76,22 +76,18 @@ pub(super) fn while_serving(settings: &offcut::Settings) {
 /// Returns true if the last sweep was started more than a day ago, and notes that one is started now. A new
 /// store gets its first one a day later.
 fn is_due(home: &Home) -> io::Result<bool> {
-    let stamp = home.swept();
-    let Ok(metadata) = stamp.metadata() else {
-        fs::create_dir_all(home.path())?;
-        File::create(stamp)?;
-        return Ok(false);
-    };
+    fs::create_dir_all(home.path())?;
+    let stamp = File::options()
+        .append(true)
+        .create(true)
+        .open(home.swept())?;
     // A time in the future was written by a clock that was wrong.
-    let age = metadata.modified()?.elapsed();
-    if age.is_ok_and(|age| age < DAY) {
-        return Ok(false);
+    let age = stamp.metadata()?.modified()?.elapsed();
+    let is_due = age.map_or(true, |age| age >= DAY);
+    if is_due {
+        stamp.set_modified(SystemTime::now())?;
     }
-    File::options()
-        .write(true)
-        .open(stamp)?
-        .set_modified(SystemTime::now())?;
-    Ok(true)
+    Ok(is_due)
 }
 
 /// Sweeps. Writes nothing but the log.

@@ -242,14 +242,21 @@ fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
 #[test]
 fn without_its_backup_or_record_an_installation_is_taken_out_too() {
     let records = |user: &User| user.folder.path().join("home/installed/claude-code");
-    for lost in ["1.backup", "1.json", "both"] {
+    for lost in ["backup", "json", "both"] {
         for file in [FILES[8], FILES[12]] {
             for program in ["/opt/offcut", "/usr/bin/offcut"] {
                 let user = User::with(file);
                 user.install().unwrap();
                 match lost {
                     "both" => fs::remove_dir_all(records(&user)).unwrap(),
-                    name => fs::remove_file(records(&user).join(name)).unwrap(),
+                    ending => {
+                        let mut files = fs::read_dir(records(&user)).unwrap();
+                        let mut file = files.find_map(|file| {
+                            let path = file.unwrap().path();
+                            (path.extension()? == ending).then_some(path)
+                        });
+                        fs::remove_file(file.take().unwrap()).unwrap();
+                    }
                 }
                 let moved = user.installation(program);
                 moved.install().unwrap();

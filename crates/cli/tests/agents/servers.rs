@@ -96,7 +96,7 @@ fn offcut_is_put_in_front_of_servers_and_taken_back_byte_for_byte() {
                 (to_owned(stdio), 0),
                 "{agent}"
             );
-            assert_eq!(wrapped.remote, to_owned(remote), "{agent}");
+            assert_eq!(wrapped.others, to_owned(remote), "{agent}");
             assert!(wrapped.is_changed);
             let now = project.text();
             let program = serde_json::Value::from(PROGRAM).to_string();
@@ -164,9 +164,14 @@ fn an_installation_that_fails_leaves_the_earlier_one_with_its_record() {
     project.wrap();
     let records = project.installation.home.path().join("installed/opencode");
     let state = || {
-        let record = |name| fs::read_to_string(records.join(name)).unwrap();
-        let plugin = fs::read_to_string(&plugin).unwrap();
-        [record("1.json"), record("1.backup"), plugin, project.text()]
+        let mut files: Vec<_> = fs::read_dir(&records)
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .collect();
+        files.sort();
+        files.extend([plugin.clone(), project.file()]);
+        let text = |file| fs::read_to_string(file).unwrap();
+        files.into_iter().map(text).collect::<Vec<_>>()
     };
     let before = state();
     // A file with two names is changed by the first, so it is not as it was for the second.
@@ -372,10 +377,7 @@ fn servers_whose_command_is_none_are_named() {
     let text = r#"{"mcpServers": {"a": {"command": "a", "args": null}, "b": {"command": 3}, "c": {"command": "c"}}}"#;
     let project = Project::with(Agent::ClaudeCode, text);
     let wrapped = project.wrap();
-    assert_eq!(
-        (wrapped.odd, wrapped.remote.len()),
-        (to_owned(&["a", "b"]), 0)
-    );
+    assert_eq!(wrapped.others, ["a", "b"]);
     assert_eq!(wrapped.wrapped, ["c"]);
 }
 

@@ -240,7 +240,6 @@ fn the_doctor_knows_the_switches_of_gemini_cli() {
             r#"{"hooksConfig": {"disabled": ["offcut"]}}"#,
             "switches Offcut's hook off",
         ),
-        ("{\n  // mine\n  \"a\": 1,\n}\n", "does not start"),
         (
             r#"{"disableAllHooks": true, /* not its own */ "hooksConfig": {"disabled": ["x"]}}"#,
             "",

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::error::refused;
-use super::installation::Installation;
+use super::Installation;
+use super::file::{AgentFile, refused};
 use super::jsonc::Addition;
 use crate::agents::Agent;
 use crate::agents::layout::{self, Home};
@@ -32,6 +32,40 @@ pub(super) enum Content {
     Values(Vec<Addition>),
     /// A file of ours.
     Whole(String),
+}
+
+impl Content {
+    /// The values in words. None if the whole file is ours.
+    pub(super) fn in_words(&self) -> Vec<String> {
+        match self {
+            Self::Values(additions) => additions.iter().map(Addition::in_words).collect(),
+            Self::Whole(_) => Vec::new(),
+        }
+    }
+
+    /// Returns true if all of `additions` are part of it.
+    pub(super) fn has(&self, additions: &[Addition]) -> bool {
+        match self {
+            Self::Values(all) => additions.iter().all(|addition| all.contains(addition)),
+            Self::Whole(_) => true,
+        }
+    }
+
+    /// Returns true if `file` has it. Settings of `agent` under which a replaced result would be an error are refused.
+    pub(super) fn is_in(&self, file: &AgentFile, agent: Agent) -> Result<bool, Failure> {
+        match self {
+            Self::Values(additions) => {
+                let settings = file.json()?;
+                if agent == Agent::GeminiCli && !has_reader(&settings) {
+                    return Err(file.refused(
+                        "it switches the tool `read_file` off, without which no result can be replaced",
+                    ));
+                }
+                Ok(additions.iter().all(|addition| addition.is_in(&settings)))
+            }
+            Self::Whole(text) => Ok(file.bytes() == Some(text.as_bytes())),
+        }
+    }
 }
 
 /// The content that the file of an installation gets.
@@ -151,26 +185,16 @@ fn text(path: &Path) -> Result<&str, Failure> {
     })
 }
 
-/// Refuses settings under which a replaced result would be an error.
-pub(super) fn checked(agent: Agent, settings: Value) -> Result<Value, String> {
-    let names = |path: &&str| {
-        let list = settings.pointer(path)?.as_array()?.iter();
-        let mut names = list.filter_map(Value::as_str);
+/// Returns true unless `settings` of Gemini CLI switch its reader off.
+fn has_reader(settings: &Value) -> bool {
+    let names = |path: &str| {
+        let names = settings.pointer(path)?.as_array()?.iter();
+        let mut names = names.filter_map(Value::as_str);
         Some(names.any(|name| GEMINI_CLI_READER.contains(&name)))
     };
-    let is_missing = ["/tools/core", "/coreTools"]
-        .iter()
-        .any(|path| names(path) == Some(false));
-    let is_excluded = ["/tools/exclude", "/excludeTools"]
-        .iter()
-        .any(|path| names(path) == Some(true));
-    match agent == Agent::GeminiCli && (is_missing || is_excluded) {
-        true => Err(
-            "it switches the tool `read_file` off, without which no result can be replaced"
-                .to_owned(),
-        ),
-        false => Ok(settings),
-    }
+    let is_in = |paths: [&str; 2], value| paths.iter().any(|path| names(path) == Some(value));
+    !is_in(["/tools/core", "/coreTools"], false)
+        && !is_in(["/tools/exclude", "/excludeTools"], true)
 }
 
 /// The command of ours that the `text` of a plug-in runs, as a line of a shell.
@@ -213,19 +237,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_without_the_reader_are_refused() {
+    fn settings_without_the_reader_are_found() {
         for settings in [
             json!({"tools": {"core": ["run_shell_command"]}}),
             json!({"tools": {"exclude": ["read_file"]}}),
             json!({"excludeTools": ["ReadFileTool"]}),
         ] {
-            checked(Agent::GeminiCli, settings).unwrap_err();
+            assert!(!has_reader(&settings), "{settings}");
         }
         for settings in [
             json!({}),
             json!({"tools": {"core": ["read_file"], "exclude": ["write_file"]}}),
         ] {
-            checked(Agent::GeminiCli, settings).unwrap();
+            assert!(has_reader(&settings), "{settings}");
         }
     }
 }

@@ -1,18 +1,20 @@
 //! Files of agents: read, changed in memory, and written in one step.
 
+use std::error::Error;
 use std::fmt;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use offcut::config::read_file;
+use serde_json::Value;
 use tempfile::NamedTempFile;
 
-use super::error::{because, refused};
-use crate::failure::Failure;
+use super::jsonc;
+use crate::failure::{Failure, chain};
 
 /// A byte order mark.
-pub(super) const MARK: &str = "\u{feff}";
+const MARK: &str = "\u{feff}";
 
 /// A file of an agent, with a change that may still have to be written.
 #[derive(Debug)]
@@ -74,6 +76,11 @@ impl AgentFile {
         Ok(text.strip_prefix(MARK).unwrap_or(text))
     }
 
+    /// The settings in it, which may have comments.
+    pub(super) fn json(&self) -> Result<Value, Failure> {
+        jsonc::parse(self.text()?).map_err(|problem| self.refused(problem))
+    }
+
     /// The error about a problem with the file.
     pub(crate) fn refused(&self, problem: impl fmt::Display) -> Failure {
         refused(&self.path, problem)
@@ -99,22 +106,12 @@ impl AgentFile {
         self.bytes != self.found
     }
 
-    /// Replaces the file's content in one step, or removes the file. Its mode stays, and a link stays a link. A
-    /// file with something that a new one would not have, such as another owner, is written in place.
-    pub(crate) fn write(&self) -> Result<(), Failure> {
-        self.replace(self.found.as_deref(), self.bytes())
-    }
-
-    /// Takes back what was written.
-    pub(crate) fn restore(&self) -> Result<(), Failure> {
-        self.replace(self.bytes(), self.found.as_deref())
-    }
-
+    /// Gives the file `new` bytes in place of the `old` ones in one step, or removes it. Its mode stays, and a link stays a
+    /// link. A file with something that a new one would not have, such as another owner, is written in place.
     fn replace(&self, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), Failure> {
         if old == new {
             return Ok(());
         }
-        self.expect_writable()?;
         let failed = because(&self.path, "it can't be changed");
         let staged = new.map(|bytes| self.stage(bytes));
         let staged = staged.transpose().map_err(&failed)?;
@@ -130,17 +127,6 @@ impl AgentFile {
             (Some(bytes), None) => self.write_in_place(old.unwrap_or_default(), bytes),
         };
         replaced.map_err(failed)
-    }
-
-    /// Refuses a changed file that is read-only.
-    pub(crate) fn expect_writable(&self) -> Result<(), Failure> {
-        let found = fs::metadata(&self.target);
-        if self.is_changed() && found.is_ok_and(|found| found.permissions().readonly()) {
-            return Err(self.refused(
-                "it is read-only; make it writable, or add the lines of docs/agents.md yourself",
-            ));
-        }
-        Ok(())
     }
 
     /// A new file beside the other one, with its mode. `None` if it can't take its place.
@@ -174,6 +160,37 @@ impl AgentFile {
             _ = write(old);
         })
     }
+}
+
+/// Writes the changes of all files, in this order, or none.
+pub(super) fn write_all(files: &[&AgentFile]) -> Result<(), Failure> {
+    for file in files.iter().filter(|file| file.is_changed()) {
+        let found = fs::metadata(&file.target);
+        if found.is_ok_and(|found| found.permissions().readonly()) {
+            return Err(file.refused(
+                "it is read-only; make it writable, or add the lines of docs/agents.md yourself",
+            ));
+        }
+    }
+    for (nth, file) in files.iter().enumerate() {
+        if let Err(error) = file.replace(file.found.as_deref(), file.bytes()) {
+            for written in files[..nth].iter().rev() {
+                _ = written.replace(written.bytes(), written.found.as_deref());
+            }
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// The failure of a change, which has left the file at `path` as it was.
+pub(crate) fn refused(path: &Path, problem: impl fmt::Display) -> Failure {
+    Failure::new(format!("{}: {problem}", path.display())).hint("nothing was changed")
+}
+
+/// The same, because of an error.
+pub(super) fn because<E: Error>(path: &Path, problem: &str) -> impl Fn(E) -> Failure {
+    move |error| refused(path, format_args!("{problem}: {}", chain(&error)))
 }
 
 /// Returns true if the file at `staged` can take the place of the one at `target`, described by `found`:

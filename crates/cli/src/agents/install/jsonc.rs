@@ -192,15 +192,11 @@ fn is_equal(node: &CstNode, value: &Value) -> bool {
     node.to_serde_value().as_ref() == Some(value)
 }
 
-/// Returns true if it is JSON but for comments.
-pub(crate) fn is_strict(text: &str) -> bool {
-    CstRootNode::parse(text, &options(false)).is_ok()
-}
-
-fn options(allow_trailing_commas: bool) -> ParseOptions {
-    ParseOptions {
+fn root(text: &str) -> Result<CstRootNode, String> {
+    // Comments and trailing commas are common; anything else, an agent would not read either.
+    let options = ParseOptions {
         allow_comments: true,
-        allow_trailing_commas,
+        allow_trailing_commas: true,
         allow_loose_object_property_names: false,
         allow_missing_commas: false,
         allow_single_quoted_strings: false,
@@ -209,12 +205,8 @@ fn options(allow_trailing_commas: bool) -> ParseOptions {
         allow_bare_decimal_point_numbers: false,
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
-    }
-}
-
-fn root(text: &str) -> Result<CstRootNode, String> {
-    // Comments and trailing commas are common; anything else, an agent would not read either.
-    CstRootNode::parse(text, &options(true)).map_err(|error| {
+    };
+    CstRootNode::parse(text, &options).map_err(|error| {
         // Its message would quote the line, and settings hold secrets.
         let (line, column) = (error.line_display(), error.column_display());
         format!(

@@ -1,20 +1,18 @@
 //! The MCP servers in an agent's settings, with `offcut mcp --` in front of them or without.
 
 mod edit;
-mod json_file;
 mod server;
-mod toml_file;
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::error::refused;
+use super::Installation;
 use super::file::AgentFile;
-use super::installation::Installation;
 use crate::agents::Agent;
 use crate::failure::Failure;
-use server::{Server, ServerCommand};
+use edit::TextEdit;
+use server::{Server, ServerCommand, Spot};
 
 /// The MCP servers in an agent's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -28,10 +26,8 @@ pub struct Servers {
     pub(crate) fronts: Vec<Vec<String>>,
     /// Names of the servers over stdio that do not.
     pub bare: Vec<String>,
-    /// Names of the servers whose command or arguments are not texts, which stay as they are.
-    pub odd: Vec<String>,
-    /// Names of the servers that have a URL in place of a command, which stay as they are.
-    pub remote: Vec<String>,
+    /// Names of the servers that have a URL in place of a command, or a command that is no text, and stay as they are.
+    pub others: Vec<String>,
     /// True if the file was changed.
     pub is_changed: bool,
 }
@@ -86,10 +82,9 @@ pub(super) fn found(agent: Agent, files: &[AgentFile]) -> Result<Option<Servers>
                     &mut servers.wrapped
                 }
                 Some(None) => &mut servers.bare,
-                None if server.is_odd => &mut servers.odd,
-                None => &mut servers.remote,
+                None => &mut servers.others,
             };
-            list.extend(server.path.last().cloned());
+            list.push(server.name);
         }
     }
     if files.len() > 1 {
@@ -108,23 +103,11 @@ pub(super) fn take_out(
     if !file.text()?.contains("offcut") {
         return Ok(Vec::new());
     }
-    let servers = read(agent, file)?;
-    let is_bared = |command: &ServerCommand| {
-        command.front() > 0 && is_taken(&command.words[..command.front()])
-    };
-    let text = edit::bare(file.text()?, &servers, is_bared);
-    edit(agent, file, &text, &servers, |_, command| {
-        let front = if is_bared(command) {
-            command.front()
-        } else {
-            0
-        };
-        command.words[front..].to_vec()
-    })?;
-    let commands = servers.iter().map(|server| &server.command);
-    Ok(commands
-        .map(|command| command.as_ref().is_some_and(|one| one.front() > 0))
-        .collect())
+    rewrite(agent, file, |_, command, text| {
+        let (front, rest) = command.words.split_at(command.front());
+        let is_bared = !front.is_empty() && is_taken(front);
+        is_bared.then(|| (edit::unwrapping(text, command), rest.to_vec()))
+    })
 }
 
 /// Puts `front`, a program and its arguments, in front of each server in `file` that is `chosen` by its number, and
@@ -135,50 +118,71 @@ pub(super) fn put_in_front(
     front: &[String],
     chosen: impl Fn(usize) -> bool,
 ) -> Result<(), Failure> {
-    let servers = read(agent, file)?;
-    let is_put = |nth, command: &ServerCommand| chosen(nth) && command.offcut().is_none();
-    let text = edit::wrapped(file.text()?, &servers, front, is_put);
-    edit(agent, file, &text, &servers, |nth, command| {
-        let front = if is_put(nth, command) { front } else { &[] };
-        [front, &command.words].concat()
-    })
+    let put = rewrite(agent, file, |nth, command, text| {
+        let is_put = chosen(nth) && command.offcut().is_none();
+        let words = || [front, &command.words].concat();
+        is_put.then(|| (edit::wrapping(text, command, front), words()))
+    });
+    put.map(drop)
 }
 
-/// Gives `file` a new text, in which the servers' words have to be those that are meant.
-fn edit(
+/// Changes the text of `file` where `change` gives edits for a server's command, with the words that it then has to
+/// have. Returns true for each server that an installation had been put in front of.
+fn rewrite(
     agent: Agent,
     file: &mut AgentFile,
-    text: &str,
-    servers: &[Server],
-    meant: impl Fn(usize, &ServerCommand) -> Vec<String>,
-) -> Result<(), Failure> {
-    if text == file.text()? {
-        return Ok(());
+    change: impl Fn(usize, &ServerCommand, &str) -> Option<(Vec<TextEdit>, Vec<String>)>,
+) -> Result<Vec<bool>, Failure> {
+    let servers = read(agent, file)?;
+    let mut edits = Vec::new();
+    let mut meant = Vec::new();
+    let mut had_front = Vec::new();
+    for (nth, Server { name, command }) in servers.into_iter().enumerate() {
+        had_front.push(command.as_ref().is_some_and(|command| command.front() > 0));
+        let words = match command {
+            Some(command) => Some(match change(nth, &command, file.text()?) {
+                Some((changes, words)) => {
+                    edits.extend(changes);
+                    words
+                }
+                None => command.words,
+            }),
+            None => None,
+        };
+        meant.push((name, words));
     }
-    file.set_text(text);
-    let found = read(agent, file)?;
-    let is_meant = |(nth, (before, after)): (usize, (&Server, &Server))| {
-        let meant = before.command.as_ref().map(|command| meant(nth, command));
-        before.path == after.path && meant.as_ref() == after.command.as_ref().map(|one| &one.words)
-    };
-    let is_right =
-        servers.len() == found.len() && servers.iter().zip(&found).enumerate().all(is_meant);
-    match is_right {
-        true => Ok(()),
-        false => Err(file.refused(
-            "a server's command is written in an unusual way; change `offcut mcp --` in front of it yourself",
-        )),
+    if !edits.is_empty() {
+        let text = edit::applied(file.text()?, edits);
+        file.set_text(&text);
+        let found = read(agent, file)?.into_iter();
+        let found = found.map(|server| (server.name, server.command.map(|one| one.words)));
+        if !found.eq(meant) {
+            return Err(file.refused(
+                "a server's command is written in an unusual way; change `offcut mcp --` in front of it yourself",
+            ));
+        }
     }
+    Ok(had_front)
 }
 
 /// Reads the servers in a file, whose text no error quotes.
 fn read(agent: Agent, file: &AgentFile) -> Result<Vec<Server>, Failure> {
     let text = file.text()?;
-    let servers = match agent {
-        Agent::Codex => toml_file::read(text),
-        Agent::OpenCode => json_file::read(text, &[&["mcp"]]),
+    let keys: &[&[&str]] = match agent {
+        Agent::Codex => &[&["mcp_servers"]],
+        Agent::OpenCode => &[&["mcp"]],
         // Claude Code keeps servers of projects that are the user's own here too.
-        _ => json_file::read(text, &[&["mcpServers"], &["projects", "*", "mcpServers"]]),
+        _ => &[&["mcpServers"], &["projects", "*", "mcpServers"]],
     };
-    servers.map_err(|problem| refused(file.path(), problem))
+    let parsed = match agent {
+        Agent::Codex => Spot::of_toml(text).map(Some),
+        _ => Spot::of_json(text),
+    };
+    let mut servers = Vec::new();
+    if let Some(parsed) = parsed.map_err(|problem| file.refused(problem))? {
+        for keys in keys {
+            parsed.collect(keys, text, &mut servers);
+        }
+    }
+    Ok(servers)
 }

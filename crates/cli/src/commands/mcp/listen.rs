@@ -11,8 +11,7 @@ use rustix::process::Signal;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use super::fallback::{not_started, or_passing};
-use super::{remote, server};
+use super::{not_started, or_passing, remote, server};
 use crate::commands::serve::{ADDRESS, listener};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child, output, serving};
@@ -39,7 +38,7 @@ pub(super) fn run(
     let code = runtime.block_on(async {
         let mut signals = child::listen().or_fail("signals can't be received")?;
         let (listener, address) = listener(address, ADDRESS).await?;
-        output::announce(&format!("http://{address}/mcp\n"))?;
+        output::write(&format!("http://{address}/mcp\n"))?;
         let served = endpoint.serve(listener, async {
             signals.recv().await;
         });

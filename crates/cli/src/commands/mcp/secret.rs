@@ -1,6 +1,6 @@
 //! The secret of a user's gateways, with which they name what nobody else is to find.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn secret() -> Vec<u8> {
     let kept = Home::from_env().and_then(|home| kept(&home.path().join("mcp.secret")).ok());
     kept.or_else(|| {
         output::warn(
-            "no secret can be kept in `mcp.secret`: hints will lead nowhere after a restart",
+            "no secret can be kept in `mcp.secret`, which may be damaged: hints will lead nowhere after a restart",
         );
         random().ok()
     })
@@ -28,16 +28,8 @@ pub(super) fn secret() -> Vec<u8> {
 
 /// The secret in a file, which is written if there is none.
 fn kept(path: &Path) -> io::Result<Vec<u8>> {
-    match read(path)? {
-        Some(secret) if secret.len() == LENGTH => return Ok(secret),
-        Some(_) => {
-            fs::remove_file(path)?;
-            output::warn(&format!(
-                "{} was too short and is written anew: hints from before lead nowhere",
-                path.display()
-            ));
-        }
-        None => {}
+    if let Some(secret) = read(path)? {
+        return Ok(secret);
     }
     let folder = path.parent().unwrap_or(path);
     DirBuilder::new()
@@ -49,17 +41,16 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
     new.write_all(&random()?)?;
     // If several begin at once, the secret of the first counts.
     _ = new.persist_noclobber(path);
-    let secret = read(path)?.filter(|secret| secret.len() == LENGTH);
-    secret.ok_or_else(|| io::ErrorKind::NotFound.into())
+    read(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let Some(file) = log::open(path)? else {
+    let Some(mut file) = log::open(path)? else {
         return Ok(None);
     };
-    let mut secret = Vec::new();
-    file.take(LENGTH as u64).read_to_end(&mut secret)?;
-    Ok(Some(secret))
+    // One that is too short could be guessed.
+    let mut secret = vec![0; LENGTH];
+    file.read_exact(&mut secret).map(|()| Some(secret))
 }
 
 fn random() -> io::Result<Vec<u8>> {

@@ -1,32 +1,14 @@
-//! Changes of a text by which servers get Offcut in front, or lose it.
+//! Changes of a text by which a server gets Offcut in front, or loses it.
 
 use std::ops::Range;
 
-use super::server::{ArgsPlace, BEGINNINGS, Server, ServerCommand};
+use super::server::{ArgsPlace, BEGINNINGS, ServerCommand};
 
 /// A place of the text, and what takes it.
-type TextEdit = (Range<usize>, String);
-
-/// The text in which the servers over stdio that are `chosen` have `front`, a program and its arguments, in front.
-pub(super) fn wrapped(
-    text: &str,
-    servers: &[Server],
-    front: &[String],
-    chosen: impl Fn(usize, &ServerCommand) -> bool,
-) -> String {
-    let commands = servers.iter().map(|server| &server.command).enumerate();
-    let commands = commands.filter_map(|(nth, command)| {
-        let command = command.as_ref()?;
-        chosen(nth, command).then_some(command)
-    });
-    applied(
-        text,
-        commands.flat_map(|command| wrapping(text, command, front)),
-    )
-}
+pub(super) type TextEdit = (Range<usize>, String);
 
 /// The changes that put words in front of a command.
-fn wrapping(text: &str, command: &ServerCommand, front: &[String]) -> Vec<TextEdit> {
+pub(super) fn wrapping(text: &str, command: &ServerCommand, front: &[String]) -> Vec<TextEdit> {
     // A string of JSON is one of TOML too.
     let quoted = |word: &String| serde_json::Value::from(word.as_str()).to_string();
     let front: Vec<String> = front.iter().map(quoted).collect();
@@ -48,19 +30,8 @@ fn wrapping(text: &str, command: &ServerCommand, front: &[String]) -> Vec<TextEd
     }
 }
 
-/// The text without what is in front of the servers that are `chosen`, also where the text was written anew.
-pub(super) fn bare(
-    text: &str,
-    servers: &[Server],
-    chosen: impl Fn(&ServerCommand) -> bool,
-) -> String {
-    let commands = servers.iter().filter_map(|server| server.command.as_ref());
-    let commands = commands.filter(|command| chosen(command));
-    applied(text, commands.flat_map(|command| unwrapping(text, command)))
-}
-
-/// The changes that take Offcut's words from the front of a command.
-fn unwrapping(text: &str, command: &ServerCommand) -> Vec<TextEdit> {
+/// The changes that take Offcut's words from the front of a command, also where the text was written anew.
+pub(super) fn unwrapping(text: &str, command: &ServerCommand) -> Vec<TextEdit> {
     let (places, nth) = (&command.places, command.front());
     let (own, original) = (places[0].clone(), &places[nth]);
     if matches!(command.args, ArgsPlace::Inside) {
@@ -83,9 +54,9 @@ fn unwrapping(text: &str, command: &ServerCommand) -> Vec<TextEdit> {
     vec![(own, command), (places[1].start..end, String::new())]
 }
 
-fn applied(text: &str, edits: impl Iterator<Item = TextEdit>) -> String {
+/// The text after the changes.
+pub(super) fn applied(text: &str, mut edits: Vec<TextEdit>) -> String {
     let mut text = text.to_owned();
-    let mut edits: Vec<TextEdit> = edits.collect();
     // From the last to the first, so that places stay.
     edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
     for (place, new) in edits {

@@ -15,18 +15,20 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use clap::builder::PossibleValue;
 
 /// A coding agent that Offcut can be put around.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Agent {
     /// Claude Code by Anthropic.
+    #[value(alias = "claude")]
     ClaudeCode,
     /// Codex CLI by OpenAI.
     Codex,
     /// Gemini CLI by Google.
+    #[value(alias = "gemini")]
     GeminiCli,
     /// OpenCode.
+    #[value(name = "opencode")]
     OpenCode,
     /// The coding agent pi.
     Pi,
@@ -126,10 +128,8 @@ static FACTS: [AgentFacts; 5] = [
         settings: CODEX,
         // Not `config.toml`, which holds other things too, and which the agent itself writes to.
         installed: ["hooks.json", ".codex/hooks.json"],
-        servers: Some((
-            AgentPlace("CODEX_HOME", "config.toml", ".codex/config.toml"),
-            ".codex/config.toml",
-        )),
+        // Its hook shortens their results.
+        servers: None,
         transcripts: &["sessions", "archived_sessions"],
     },
     AgentFacts {
@@ -187,15 +187,6 @@ static FACTS: [AgentFacts; 5] = [
 ];
 
 impl Agent {
-    /// All agents, in the order of the documentation.
-    pub const ALL: [Self; 5] = [
-        Self::ClaudeCode,
-        Self::Codex,
-        Self::GeminiCli,
-        Self::OpenCode,
-        Self::Pi,
-    ];
-
     /// Its names and places.
     pub fn facts(self) -> &'static AgentFacts {
         &FACTS[self as usize]
@@ -208,17 +199,6 @@ impl fmt::Display for Agent {
     }
 }
 
-impl ValueEnum for Agent {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let AgentFacts { name, program, .. } = self.facts();
-        Some(PossibleValue::new(*name).alias(*program))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +206,7 @@ mod tests {
     #[test]
     fn an_agent_is_found_by_its_name() {
         let named = |name| Agent::from_str(name, false).ok();
-        for agent in Agent::ALL {
+        for &agent in Agent::value_variants() {
             assert_eq!(named(agent.facts().name), Some(agent));
         }
         assert_eq!(named("claude"), Some(Agent::ClaudeCode));

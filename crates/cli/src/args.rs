@@ -10,11 +10,8 @@ use std::time::Duration;
 #[cfg(feature = "serve")]
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
-use offcut::ReadFileTool;
 use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
-use offcut::hint::Position;
-use regex::bytes::RegexBuilder;
 #[cfg(feature = "serve")]
 use tracing::Level;
 
@@ -306,15 +303,16 @@ pub(crate) struct Replay {
     pub(crate) html: Option<PathBuf>,
 }
 
-/// Settings and store of a command around agents.
+/// Settings and store of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OfUser {
-    /// Settings: a .toml or .json file, or the name of a built-in policy. Default:
-    /// OFFCUT_HOME/offcut.toml if it is there, else recommended.
+    /// Settings: a .toml or .json file, or the name of a built-in policy. Default: recommended, or, except in a pipe,
+    /// OFFCUT_HOME/offcut.toml if it is there.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
-    /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Default without any:
-    /// OFFCUT_HOME/store, by default ~/.local/share/offcut/store.
+    /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Relative paths, also in settings
+    /// files, are relative to the working directory. Default without any: OFFCUT_HOME/store, by default
+    /// ~/.local/share/offcut/store; `truncate`, `clear` and `reduce` have none.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
 }
@@ -322,15 +320,8 @@ pub(crate) struct OfUser {
 /// Settings, store and session of a command in a pipeline.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reduction {
-    /// Settings: a .toml or .json file, or the name of a built-in policy. Default: recommended; for
-    /// `read` without --backend, OFFCUT_HOME/offcut.toml if it is there.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<String>,
-    /// Store for content, overriding the settings: a path, memory:, or s3://bucket/prefix. Unless these
-    /// name one, which the built-in policies do not, it is required; `read` uses OFFCUT_HOME/store.
-    /// Relative paths, also in settings files, are relative to the working directory.
-    #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<StoreUrl>,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
     /// Id of the conversation, if several share a store: each stores under its own prefix.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
@@ -355,7 +346,8 @@ pub(crate) struct Install {
     #[command(flatten)]
     pub(crate) place: Place,
     /// Put `offcut mcp` in front of the MCP servers over stdio in the agent's settings too. With --project,
-    /// in the project's own file, which others may share. Not pi; on Linux and macOS.
+    /// in the project's own file, which others may share. Not Codex, whose hook shortens their results, nor pi; on Linux
+    /// and macOS.
     #[cfg(unix)]
     #[arg(long)]
     pub(crate) mcp_servers: bool,
@@ -410,13 +402,13 @@ pub(crate) struct Read {
     pub(crate) definition: Option<WireFormat>,
     /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line
     /// 12.
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) offset: Option<String>,
     /// Maximum number of lines.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     /// A regular expression: print only lines that match it.
-    #[arg(long, value_name = "RE", value_parser = pattern)]
+    #[arg(long, value_name = "RE")]
     pub(crate) pattern: Option<String>,
     /// Number of lines to print before and after each match.
     #[arg(long, value_name = "N", requires = "pattern")]
@@ -427,27 +419,6 @@ pub(crate) struct Read {
     /// A jq filter: print what it makes of JSON, JSON Lines, a table or lines.
     #[arg(long, value_name = "JQ", conflicts_with = "pattern")]
     pub(crate) query: Option<String>,
-}
-
-/// Parses an offset as the reader takes it.
-fn offset(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let is_offset = match text.strip_prefix('-') {
-        Some(lines) => lines.parse::<u64>().is_ok_and(|lines| lines > 0),
-        None => text == "0" || Position::parse(text).is_some(),
-    };
-    is_offset
-        .then(|| text.to_owned())
-        .ok_or_else(|| "write a line from 1, a negative number, or LINE+BYTE".to_owned())
-}
-
-fn pattern(text: &str) -> Result<String, String> {
-    // Compiled as the reader does.
-    RegexBuilder::new(text)
-        .size_limit(ReadFileTool::MAX_PATTERN)
-        .build()
-        .map_err(|error| error.to_string())?;
-    Ok(text.to_owned())
 }
 
 /// Run an MCP server, and keep long results of its tools out of the model's context.
@@ -582,9 +553,6 @@ pub(crate) struct Status {
     /// http://127.0.0.1:8787/page#TOKEN.
     #[arg(value_name = "PAGE")]
     pub(crate) page: Option<String>,
-    /// Number of conversations that are listed for each server, last call first.
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    pub(crate) conversations: usize,
 }
 
 /// Run a coding agent with a server of its own between it and its provider.

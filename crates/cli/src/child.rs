@@ -194,25 +194,6 @@ pub(crate) fn replace_with(words: &[OsString]) -> io::Error {
     }
 }
 
-/// Fails if not as many files can be opened as following a command takes. Some libraries panic then.
-pub(crate) fn expect_room() -> io::Result<()> {
-    const FILES: usize = 20;
-    let stdin = io::stdin();
-    let room: io::Result<Vec<_>> = (0..FILES)
-        .map(|_| stdin.as_fd().try_clone_to_owned())
-        .collect();
-    room.map(drop)
-}
-
-/// Returns true if the system has too little of something to start another process, which says nothing
-/// about the command.
-pub(crate) fn is_shortage(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let shortages = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
-    let code = error.raw_os_error();
-    shortages.iter().any(|one| Some(one.raw_os_error()) == code)
-}
-
 /// Passes a signal on to a process, unless its terminal has sent it the same.
 pub(crate) fn pass_on(process: &tokio::process::Child, signal: Signal) {
     let id = process.id();

@@ -234,30 +234,12 @@ pub(crate) fn aligned(
     rows
 }
 
-/// Progress of long work: one line on stderr that is overwritten, if stderr is a terminal.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    what: &'static str,
-    total: usize,
-    is_shown: bool,
-}
-
-impl Progress {
-    pub(crate) fn new(what: &'static str, total: usize) -> Self {
-        Self {
-            what,
-            total,
-            is_shown: io::stderr().is_terminal(),
-        }
-    }
-
-    pub(crate) fn at(&self, done: usize) {
-        if self.is_shown {
-            let end = if done == self.total { "\n" } else { "" };
-            let mut err = anstream::stderr().lock();
-            let _ = write!(err, "\r{} {done}/{}{end}", self.what, self.total);
-            let _ = err.flush();
-        }
+/// Shows how much of long work is done: one line on stderr that is overwritten, if stderr is a terminal.
+pub(crate) fn progress(what: &str, done: usize, total: usize) {
+    if io::stderr().is_terminal() {
+        let end = if done == total { "\n" } else { "" };
+        let mut err = anstream::stderr().lock();
+        _ = write!(err, "\r{what} {done}/{total}{end}").and_then(|()| err.flush());
     }
 }
 

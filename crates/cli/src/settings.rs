@@ -99,7 +99,11 @@ pub(crate) fn of_run(
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     const DAY: u64 = 24 * 60 * 60;
-    let (settings, origin) = around_agents(&args.of_user, user_store)?;
+    let (mut settings, origin) = around_agents(&args.of_user, user_store)?;
+    // Whoever has run a command can run this program too.
+    if settings.read_file_tool_name == Settings::default().read_file_tool_name {
+        settings.read_file_tool_name = Some("offcut read".to_owned());
+    }
     let session = args.session.clone();
     let session = session.unwrap_or_else(|| format!("run-{}", crate::units::now() / DAY));
     of_session(&settings, &origin, Some(&session), open)
@@ -130,13 +134,11 @@ pub(crate) fn around_agents(
 
 /// The store of this user, for settings that name none.
 pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
-    let home = Home::from_env();
-    let store = home.and_then(|home| home.store().into_os_string().into_string().ok());
-    store.map(StoreUrl::from).ok_or_else(|| {
-        Failure::usage(
-            "there is no home directory to keep a store in",
-            "pass a store with --backend, or set OFFCUT_HOME to a directory",
-        )
+    let store = Home::required()?.store();
+    let url = store.to_str().map(StoreUrl::from);
+    url.ok_or_else(|| {
+        let problem = format!("the path {} is not text", store.display());
+        Failure::usage(problem, "set OFFCUT_HOME to another directory")
     })
 }
 
@@ -146,23 +148,20 @@ pub(crate) fn reader(
     args: &args::Reduction,
     location: Option<&str>,
 ) -> Result<ToolReduction, Failure> {
-    let of_user = args::OfUser {
-        config: args.config.clone(),
-        backend: None,
-    };
-    let (mut settings, origin) = match &args.backend {
+    let args::OfUser { config, backend } = &args.of_user;
+    let (mut settings, origin) = match backend {
         Some(_) => named(args)?,
-        None => around_agents(&of_user, user_store)?,
+        None => around_agents(&args.of_user, user_store)?,
     };
     for url in stores::named_in(&settings) {
         stores::expect(url).map_err(|failure| match Path::new(&origin).exists() {
-            true if args.backend.as_ref() != Some(url) => failure.of(&origin),
+            true if backend.as_ref() != Some(url) => failure.of(&origin),
             _ => failure,
         })?;
     }
     let session = args.session.as_deref();
     let reduction = of_session(&settings, &origin, session, stores::open)?;
-    let has_options = args.config.is_some() || args.backend.is_some() || session.is_some();
+    let has_options = config.is_some() || backend.is_some() || session.is_some();
     let conversation = location.filter(|_| !has_options).and_then(|named| {
         let all = reduction.stores();
         let meant = stores::meanings(&all, named).into_iter();
@@ -197,8 +196,9 @@ pub(crate) fn forget_stores(settings: &mut Settings) {
 
 /// Loads the settings in a command's arguments. Returns the name of their source too.
 fn named(args: &args::Reduction) -> Result<(Settings, String), Failure> {
-    let origin = args.config.as_deref().unwrap_or(READY[0].0).to_owned();
-    Ok((load_with(&origin, args.backend.as_ref())?, origin))
+    let args::OfUser { config, backend } = &args.of_user;
+    let origin = config.as_deref().unwrap_or(READY[0].0).to_owned();
+    Ok((load_with(&origin, backend.as_ref())?, origin))
 }
 
 fn of_session(
@@ -212,10 +212,15 @@ fn of_session(
     if url.is_some_and(|url| url.as_str().starts_with("memory:")) {
         output::note("content in memory is lost when this command ends; pass --backend to keep it");
     }
-    Ok(match session {
+    Ok(in_session(reduction, session))
+}
+
+/// The reduction of a conversation, if its id is given.
+pub(crate) fn in_session(reduction: ToolReduction, id: Option<&str>) -> ToolReduction {
+    match id {
         Some(id) => reduction.session(id),
         None => reduction,
-    })
+    }
 }
 
 /// Creates the runtime that stores need.

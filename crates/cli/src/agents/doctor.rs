@@ -146,10 +146,6 @@ fn commands(
         return Ok(None);
     };
     findings.push(works(format!("{path} names {command}")));
-    if commands.len() > 1 {
-        let text = format!("{path} names Offcut {} times", commands.len());
-        findings.push(note(text, "leave one of its hooks"));
-    }
     if !is_up_to_date {
         findings.push(note(
             format!("{path} is not as this program would install it"),
@@ -292,56 +288,31 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
     findings
 }
 
-/// Finds the MCP servers with Offcut in front. Nothing to say if none does.
-fn servers(installation: &Installation) -> Vec<Finding> {
+/// Finds MCP servers that can't start, because the program in front of them is gone.
+fn servers(installation: &Installation) -> Option<Finding> {
     let agent = installation.agent;
     let servers = match installation.servers() {
-        Ok(Some(servers)) if !servers.wrapped.is_empty() => servers,
-        Ok(_) => return Vec::new(),
+        Ok(servers) => servers?,
         Err(error) => {
             let advice = "change what it names, then try again";
-            return vec![note(error.to_string(), advice)];
+            return Some(note(error.to_string(), advice));
         }
     };
-    let path = servers.path.display();
-    let is_there = |program: &Path| program.is_relative() || program.is_file();
-    let (found, lost): (Vec<_>, Vec<_>) =
-        servers
-            .wrapped
-            .iter()
-            .zip(&servers.fronts)
-            .partition(|(_, front)| {
-                front
-                    .last()
-                    .is_some_and(|program| is_there(Path::new(program)))
-            });
-    let names = |servers: &[(&String, _)]| {
-        let names: Vec<_> = servers.iter().map(|(name, _)| name.as_str()).collect();
-        names.join(", ")
+    let is_gone = |front: &[String]| {
+        let program = front.last().map(Path::new);
+        program.is_some_and(|program| program.is_absolute() && !program.is_file())
     };
-    let mut findings = Vec::new();
-    if !found.is_empty() {
-        findings.push(works(format!(
-            "MCP servers with Offcut in front, in {path}: {}",
-            names(&found)
-        )));
-    }
-    if !lost.is_empty() {
-        findings.push(problem(
-            format!(
-                "MCP servers that can't start, since the program in front of them in {path} is gone: {}",
-                names(&lost)
-            ),
-            format!("run `offcut install {agent} --mcp-servers` again; mend one that you put there yourself"),
-        ));
-    }
-    if !servers.bare.is_empty() {
-        findings.push(note(
-            format!("MCP servers without Offcut: {}", servers.bare.join(", ")),
-            format!("`offcut install {agent} --mcp-servers` puts it in front of them too"),
-        ));
-    }
-    findings
+    let fronts = servers.wrapped.iter().zip(&servers.fronts);
+    let gone = fronts.filter(|(_, front)| is_gone(front));
+    let names: Vec<_> = gone.map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| problem(
+        format!(
+            "MCP servers that can't start, since the program in front of them in {} is gone: {}",
+            servers.path.display(),
+            names.join(", ")
+        ),
+        format!("run `offcut install {agent} --mcp-servers` again; mend one that you put there yourself"),
+    ))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ fn options(arguments: &[String]) -> &[String] {
     &arguments[..end.unwrap_or(arguments.len())]
 }
 
-/// What an agent is started with.
+/// The start of an agent.
 struct Start<'s> {
     folder: &'s Path,
     /// The folder of its own settings.

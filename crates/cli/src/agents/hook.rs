@@ -1,6 +1,5 @@
 //! Answers the events that agents send to their hooks.
 
-mod answer;
 mod claude_code;
 mod codex;
 mod event;
@@ -13,11 +12,20 @@ use offcut::ToolReduction;
 use serde_json::json;
 
 use crate::agents::Agent;
+use crate::agents::journal::Row;
 use crate::failure::Failure;
-use event::{Event, EventText, Hook};
+use event::{Event, EventText, shorten};
 
-pub use answer::Answer;
 pub use surroundings::Surroundings;
+
+/// An answered event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The text for stdout; `None` if the event passes unchanged.
+    pub output: Option<String>,
+    /// The result in the event, for the journal.
+    pub row: Option<Row>,
+}
 
 /// Answers an `event`, as the agent wrote it.
 ///
@@ -34,11 +42,6 @@ pub async fn answer(
     surroundings: &Surroundings,
 ) -> Result<Answer, Failure> {
     let event = &Event::parse(event)?;
-    let hook = &Hook {
-        agent,
-        reduction,
-        surroundings,
-    };
     let wanted = agent.facts().event;
     if !wanted.is_empty() && event.hook_event_name != wanted {
         return match event.hook_event_name.is_empty() {
@@ -46,17 +49,29 @@ pub async fn answer(
             false => Ok(Answer::default()),
         };
     }
-    let text = match agent {
-        Agent::ClaudeCode => return claude_code::answer(event, hook).await,
-        Agent::Codex => codex::text(event),
-        Agent::GeminiCli => gemini_cli::text(event, surroundings),
-        Agent::OpenCode | Agent::Pi => Some(plain_text(agent, event, surroundings)?),
+    let texts = match agent {
+        Agent::ClaudeCode => claude_code::texts(event, surroundings),
+        Agent::Codex => Vec::from_iter(codex::text(event)),
+        Agent::GeminiCli => Vec::from_iter(gemini_cli::text(event, surroundings)),
+        Agent::OpenCode | Agent::Pi => vec![plain_text(agent, event, surroundings)?],
     };
-    let Some(text) = text else {
-        return Ok(Answer::default());
-    };
-    let (shorter, row) = hook.shorten(event, text).await?;
-    let output = shorter.map(|texts| match agent {
+    let mut shortened = Vec::new();
+    // One row for the whole result, however many texts it has.
+    let mut sum: Option<Row> = None;
+    for text in texts {
+        let places = text.places.clone();
+        let (shorter, row) = shorten(agent, event, text, reduction, surroundings).await?;
+        shortened.extend(shorter.map(|shorter| (places, shorter)));
+        match &mut sum {
+            None => sum = Some(row),
+            Some(sum) => {
+                sum.before += row.before;
+                sum.after += row.after;
+            }
+        }
+    }
+    let output = shortened.last().map(|(_, texts)| match agent {
+        Agent::ClaudeCode => claude_code::output(event, &shortened),
         Agent::Codex => json!({"decision": "block", "reason": texts.concat()}),
         Agent::GeminiCli => json!({"decision": "deny", "reason": texts.concat()}),
         _ if event.tool_response.is_array() => json!({"output": texts}),
@@ -64,7 +79,7 @@ pub async fn answer(
     });
     Ok(Answer {
         output: output.map(|output| output.to_string()),
-        rows: vec![row],
+        row: sum,
     })
 }
 

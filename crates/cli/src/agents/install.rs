@@ -2,11 +2,12 @@
 
 mod content;
 mod file;
+mod installation;
 mod jsonc;
 mod record;
 mod servers;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
@@ -20,56 +21,13 @@ use content::{Content, words};
 pub(crate) use content::{command_of_plugin, commands_in};
 use file::because;
 pub(crate) use file::{AgentFile, refused};
-use record::{Kept, Record};
+use installation::Goal;
+use jsonc::Addition;
+use record::Tracked;
+use servers::Front;
 
+pub use installation::{Installation, Scope};
 pub use servers::Servers;
-
-/// The place of an agent's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// The user's own settings, for all projects.
-    User,
-    /// The user's own settings for the project in this folder, which are not shared with others.
-    Project(PathBuf),
-}
-
-impl Scope {
-    /// The file of `agent` in this scope: `of_user`, or `of_project` in the project's folder.
-    fn place(
-        &self,
-        agent: Agent,
-        of_user: Option<PathBuf>,
-        of_project: &str,
-    ) -> Result<PathBuf, Failure> {
-        match self {
-            Self::User => of_user.ok_or_else(|| {
-                let problem = "there is no home directory; set HOME";
-                refused(Path::new(agent.facts().name), problem)
-            }),
-            Self::Project(folder) => {
-                let problem = "it can't be opened; name the folder of a project";
-                let opened = folder.canonicalize().map_err(because(folder, problem));
-                opened.map(|folder| folder.join(of_project))
-            }
-        }
-    }
-}
-
-/// An installation: an agent, the place of its settings, and what they are to name.
-#[derive(Debug, Clone)]
-pub struct Installation {
-    /// The agent.
-    pub agent: Agent,
-    /// The place of its settings.
-    pub scope: Scope,
-    /// The user's folder.
-    pub home: Home,
-    /// The directory that the agent gets the right to read: the store of the user's settings if it is one, else that of
-    /// the user's folder.
-    pub store: PathBuf,
-    /// The program `offcut`, which the settings name.
-    pub program: PathBuf,
-}
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,27 +63,15 @@ pub enum Outcome {
     Removed,
 }
 
-/// The change that is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Goal {
-    Install,
-    InstallWithServers,
-    Uninstall,
-}
-
 impl Installation {
-    /// Waits, after calling `on_wait`, for other installations of this user to be made or taken out. They wait until
-    /// the file is dropped.
-    pub(crate) fn lock(&self, on_wait: impl FnOnce()) -> Result<File, Failure> {
+    /// Waits for other installations of this user to be made or taken out. They wait until the file is dropped.
+    pub(crate) fn lock(&self) -> Result<File, Failure> {
         let path = self.home.installed().join("lock");
         let opened = std::fs::create_dir_all(self.home.installed())
             .and_then(|()| File::options().append(true).create(true).open(&path));
         let file = opened.map_err(because(&path, "it can't be opened"))?;
         // Some file systems have no locks.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            on_wait();
-            _ = file.lock();
-        }
+        _ = file.lock();
         Ok(file)
     }
 
@@ -162,13 +108,13 @@ impl Installation {
 
     fn change(&self, goal: Goal) -> Result<Changed, Failure> {
         let path = installed_path(self.agent, &self.scope)?;
-        let mut kept = Kept::read(&records(&self.home, self.agent), &path)?;
         let of_servers = servers::paths(self)?;
         // One file may have both.
         let first = usize::from(!of_servers.contains(&path));
-        let mut files = vec![AgentFile::read(&path)?];
+        let folder = records(&self.home, self.agent);
+        let mut files = vec![Tracked::read(&folder, &path)?];
         for other in of_servers.iter().filter(|other| **other != path) {
-            match AgentFile::read(other) {
+            match Tracked::read(&folder, other) {
                 Ok(file) => files.push(file),
                 Err(error) if goal == Goal::InstallWithServers => return Err(error),
                 // Nothing of ours is in it.
@@ -179,35 +125,39 @@ impl Installation {
             Goal::Uninstall => Vec::new(),
             _ => words(self, ["mcp", "--"])?,
         };
-        // Before the hook: a file with both is then as its record has it.
-        let taken = self.take_out_servers(goal, &front, &mut files[first..])?;
-        let (outcome, values) = match goal {
-            Goal::Uninstall => self.take_out(&mut files[0], &kept)?,
-            _ => self.put_in(&mut files[0], &mut kept)?,
-        };
-        let has_servers = goal == Goal::InstallWithServers || taken.concat().contains(&true);
-        if goal != Goal::Uninstall && has_servers {
-            for (file, taken) in files[first..].iter_mut().zip(taken) {
-                let was_taken = |nth| taken.get(nth).is_some_and(|is| *is);
-                let chosen = |nth| goal == Goal::InstallWithServers || was_taken(nth);
-                servers::put_in_front(self.agent, file, &front, chosen)?;
-            }
+        let mut has_servers = goal == Goal::InstallWithServers;
+        let mut done = Vec::new();
+        for (nth, file) in files.iter_mut().enumerate() {
+            let fronts = match nth < first {
+                true => Vec::new(),
+                false => servers::fronts(self.agent, &file.file, goal, &front)?,
+            };
+            has_servers |= fronts.iter().any(|front| !front.old.is_empty());
+            let content = match nth {
+                0 => content::of(self)?,
+                _ => Content::Values(Vec::new()),
+            };
+            done.push(match goal {
+                Goal::Uninstall => self.take_out(file, &content, &fronts)?,
+                _ => self.put_in(file, content, &fronts)?,
+            });
         }
         let servers = match has_servers {
-            true => servers::found(self.agent, &files[first..])?,
+            true => servers::found(self.agent, files[first..].iter().map(|file| &file.file))?,
             false => None,
         };
-        if goal == Goal::Uninstall {
-            kept.set(None, None);
-        }
-        // The record outlives the change: without it, the change could not be taken back.
-        let (records, changed) = (kept.files().into_iter(), files.iter());
+        // Without its record, a change could not be taken back, so the record outlives it.
+        let records = files.iter().flat_map(Tracked::kept);
+        let changed = files.iter().map(|file| &file.file);
         let all: Vec<&AgentFile> = match goal {
             Goal::Uninstall => changed.chain(records).collect(),
             _ => records.chain(changed).collect(),
         };
         file::write_all(&all)?;
-        let backup = kept.original().map(|_| kept.backup.path().to_owned());
+        let backup = files[0]
+            .original()
+            .map(|_| files[0].backup.path().to_owned());
+        let (outcome, values) = done.swap_remove(0);
         Ok(Changed {
             path,
             outcome,
@@ -217,106 +167,99 @@ impl Installation {
         })
     }
 
-    /// Takes what earlier installations put in front of servers out of `files`, as far as `front` or nothing is to take
-    /// its place. Returns true for each server of each file that had any.
-    fn take_out_servers(
+    /// Puts `content` and `fronts` into a file, in place of those of an earlier installation.
+    fn put_in(
         &self,
-        goal: Goal,
-        front: &[String],
-        files: &mut [AgentFile],
-    ) -> Result<Vec<Vec<bool>>, Failure> {
-        let is_taken = |found: &[String]| match goal {
-            Goal::Uninstall => true,
-            Goal::InstallWithServers => found != front,
-            // One that names no path was put there by the user.
-            Goal::Install => {
-                let [found, new] = [found, front].map(|words| words.iter().rev().nth(2));
-                found.is_some_and(|program| Path::new(program).is_absolute()) && found != new
-            }
-        };
-        let files = files.iter_mut();
-        files
-            .map(|file| servers::take_out(self.agent, file, is_taken))
-            .collect()
-    }
-
-    /// Puts Offcut into `file`, in place of an earlier installation, and keeps a record.
-    fn put_in(&self, file: &mut AgentFile, kept: &mut Kept) -> Result<Done, Failure> {
+        file: &mut Tracked,
+        content: Content,
+        fronts: &[Front],
+    ) -> Result<Done, Failure> {
         content::expect_name(&self.program)?;
         Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
-        let content = content::of(self)?;
         let values = content.in_words();
-        let old = kept.record.as_ref().map(|record| &record.additions);
+        let old = file.record.as_ref().map(|record| &record.additions);
         let is_wanted = old.is_none_or(|old| content.has(old));
-        if content.is_in(file, self.agent)? && is_wanted {
+        if content.is_in(&file.file, self.agent)?
+            && is_wanted
+            && fronts.iter().all(|front| front.old == front.new)
+        {
             return Ok((Outcome::Unchanged, values));
         }
-        let outcome = match file.bytes() {
+        let outcome = match file.file.bytes() {
             None => Outcome::Created,
             Some(_) => Outcome::Added,
         };
-        self.take_out(file, kept)?;
-        let original = file.bytes().map(<[u8]>::to_vec);
+        self.take_out(file, &content, &[])?;
+        let original = file.file.bytes().map(<[u8]>::to_vec);
         let additions = match content {
             Content::Values(mut additions) => {
                 // Values that were there before are not ours to remove.
-                let before = file.json()?;
+                let before = file.file.json()?;
                 additions.retain(|addition| !addition.is_in(&before));
-                let added = jsonc::add(file.text()?, &additions);
-                file.set_text(&added.map_err(|problem| file.refused(problem))?);
+                let added = jsonc::add(file.file.text()?, &additions);
+                let added = added.map_err(|problem| file.file.refused(problem))?;
+                file.file.set_text(&added);
                 additions
             }
             Content::Whole(text) => {
-                file.set(Some(text.into_bytes()));
+                file.file.set(Some(text.into_bytes()));
                 Vec::new()
             }
         };
-        let record = Record {
-            file: file.path().to_owned(),
-            additions,
-            had_file: original.is_some(),
-            written: String::from_utf8_lossy(file.bytes().unwrap_or_default()).into_owned(),
-        };
-        kept.set(Some(record), original);
+        servers::set(self.agent, &mut file.file, fronts)?;
+        file.keep(additions, original);
         Ok((outcome, values))
     }
 
-    /// Takes Offcut out of `file`.
-    fn take_out(&self, file: &mut AgentFile, kept: &Kept) -> Result<Done, Failure> {
-        if kept.undoes(file) {
-            file.set(kept.original().map(<[u8]>::to_vec));
+    /// Takes Offcut out of a file: the values of `content`, or those of its record, and what is in front of servers.
+    fn take_out(
+        &self,
+        file: &mut Tracked,
+        content: &Content,
+        fronts: &[Front],
+    ) -> Result<Done, Failure> {
+        let done = match content {
+            _ if file.undo() => (Outcome::Restored, Vec::new()),
+            Content::Values(values) => self.take_values_out(file, values)?,
+            Content::Whole(text) => self.take_plugin_out(file, text)?,
+        };
+        servers::set(self.agent, &mut file.file, fronts)?;
+        file.forget();
+        Ok(done)
+    }
+
+    fn take_values_out(&self, file: &mut Tracked, wanted: &[Addition]) -> Result<Done, Failure> {
+        let record = file.record.as_ref();
+        let additions = record.map_or(wanted, |record| &record.additions);
+        if additions.is_empty() {
+            return Ok((Outcome::Unchanged, Vec::new()));
+        }
+        let is_ours = |command: &str| content::is_ours(command, self.agent);
+        let removed = jsonc::remove(file.file.text()?, additions, is_ours);
+        let (text, values) = removed.map_err(|problem| file.file.refused(problem))?;
+        if values.is_empty() {
+            return Ok((Outcome::Unchanged, values));
+        }
+        file.file.set_text(&text);
+        Ok((Outcome::Removed, values))
+    }
+
+    fn take_plugin_out(&self, file: &mut Tracked, wanted: &str) -> Result<Done, Failure> {
+        let record = file.record.as_ref();
+        let ours = record.map_or(wanted, |record| &record.written);
+        if file.file.bytes() == Some(ours.as_bytes()) {
+            file.file.set(None);
             return Ok((Outcome::Restored, Vec::new()));
         }
-        let record = kept.record.as_ref();
-        match content::of(self)? {
-            Content::Values(wanted) => {
-                let additions = record.map_or(&wanted, |record| &record.additions);
-                let original = kept.original().and_then(|_| kept.backup.json().ok());
-                let is_ours = |command: &str| content::is_ours(command, self.agent);
-                let removed = jsonc::remove(file.text()?, additions, is_ours, original.as_ref());
-                let (text, values) = removed.map_err(|problem| file.refused(problem))?;
-                if values.is_empty() {
-                    return Ok((Outcome::Unchanged, values));
-                }
-                file.set_text(&text);
-                Ok((Outcome::Removed, values))
-            }
-            Content::Whole(text) => {
-                let ours = record.map_or(&text, |record| &record.written);
-                if file.bytes() == Some(ours.as_bytes()) {
-                    file.set(None);
-                    return Ok((Outcome::Restored, Vec::new()));
-                }
-                let is_users = record.is_none()
-                    && command_of_plugin(file.text()?, self.agent).is_none()
-                    && !file.text()?.contains("placed by `offcut install`");
-                if is_users || file.bytes().is_none() {
-                    return Ok((Outcome::Unchanged, Vec::new()));
-                }
-                Err(file.refused(
-                    "it was changed after Offcut placed it, or its record is gone; remove it if you do not need it, and try again",
-                ))
-            }
+        let found = file.file.text()?;
+        let is_users = record.is_none()
+            && command_of_plugin(found, self.agent).is_none()
+            && !found.contains("placed by `offcut install`");
+        match is_users || file.file.bytes().is_none() {
+            true => Ok((Outcome::Unchanged, Vec::new())),
+            false => Err(file.file.refused(
+                "it was changed after Offcut placed it, or its record is gone; remove it if you do not need it, and try again",
+            )),
         }
     }
 

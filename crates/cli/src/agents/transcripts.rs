@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum as _;
+
 use crate::agents::journal::Row;
 use crate::agents::layout::{self, Home};
 use crate::agents::{Agent, install, journal, log};
@@ -62,7 +64,7 @@ pub(crate) fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
 pub(crate) fn remember(home: &Home, rows: &[Row]) -> io::Result<()> {
     let is_root = |folder: &&Path| {
         let name = folder.file_name().and_then(|name| name.to_str());
-        let mut agents = Agent::ALL.into_iter();
+        let mut agents = Agent::value_variants().iter();
         name.is_some_and(|name| agents.any(|agent| agent.facts().transcripts.contains(&name)))
     };
     let named = rows.iter().filter_map(|row| {
@@ -75,15 +77,13 @@ pub(crate) fn remember(home: &Home, rows: &[Row]) -> io::Result<()> {
         let folder = folder.or(transcript.parent())?;
         holds_files(folder).then(|| folder.to_owned())
     });
-    let in_use = Agent::ALL.into_iter().map(Agent::facts).flat_map(|facts| {
+    let in_use = Agent::value_variants().iter().flat_map(|agent| {
+        let facts = agent.facts();
         let folders = facts.transcripts.iter();
         folders.filter_map(|folder| facts.settings.join(folder))
     });
     let in_use = in_use.filter(|folder| holds_files(folder));
     let all: BTreeSet<PathBuf> = named.chain(in_use).collect();
-    if all.is_empty() {
-        return Ok(());
-    }
     let mut lines = String::new();
     for folder in all.difference(&remembered(home)?) {
         lines += &serde_json::to_string(folder)?;

@@ -29,15 +29,6 @@ struct Gain {
 }
 
 impl Gain {
-    /// The bytes that were not shown or sent. Negative if more was.
-    fn saved(&self) -> i64 {
-        let (before, after) = (
-            self.bytes_before.cast_signed(),
-            self.bytes_after.cast_signed(),
-        );
-        before.saturating_sub(after)
-    }
-
     fn add(&mut self, row: &Row) {
         let before = if row.is_read { 0 } else { row.before };
         // A file may hold any number.
@@ -144,46 +135,41 @@ pub(crate) fn run(args: &args::Gain, json: bool) -> Result<ExitCode, Failure> {
 /// A sentence, and a table with a row for each name.
 fn in_words(gains: &Gains) -> String {
     let total = &gains.total;
+    let number = |number: u64| grouped(number.cast_signed());
+    let (before, after) = (
+        total.bytes_before.cast_signed(),
+        total.bytes_after.cast_signed(),
+    );
+    let saved = before.saturating_sub(after);
     let text = format!(
-        "In {}, {} of {} results and requests became shorter, and {} read back: {}.\n\n",
+        "In {}, {} of {} results and requests became shorter, and {} read back: \
+         {} bytes in place of {}: {} {}, some {} tokens of four bytes.\n\n",
         count(gains.sessions, "session"),
         total.shortened,
         total.count,
         count(total.reads, "stored result"),
-        in_place(total),
+        grouped(after),
+        grouped(before),
+        grouped(saved.saturating_abs()),
+        // If nothing was saved, more was spent.
+        if saved < 0 { "more" } else { "less" },
+        grouped((saved / BYTES_PER_TOKEN).abs()),
     );
     let head =
         "tool, or provider, model and client|all|shortened|replaced|reads|bytes before|bytes after";
     let rows = gains.rows.iter().map(|row| {
-        let (gain, bytes) = (&row.gain, |bytes: u64| grouped(bytes.cast_signed()));
-        let name = format!("{} {} {}", row.by, row.what, row.client);
-        let counts = [gain.count, gain.shortened, gain.replaced, gain.reads];
-        let [all, shortened, replaced, reads] = counts.map(|count| count.to_string());
-        let (before, after) = (bytes(gain.bytes_before), bytes(gain.bytes_after));
+        let (name, gain) = (format!("{} {} {}", row.by, row.what, row.client), &row.gain);
         [
             name.trim_end().to_owned(),
-            all,
-            shortened,
-            replaced,
-            reads,
-            before,
-            after,
+            number(gain.count),
+            number(gain.shortened),
+            number(gain.replaced),
+            number(gain.reads),
+            number(gain.bytes_before),
+            number(gain.bytes_after),
         ]
     });
     text + &output::table(1, head, rows)
-}
-
-/// The bytes of a sum in words; if nothing was saved, more was spent.
-fn in_place(total: &Gain) -> String {
-    let saved = total.saved();
-    format!(
-        "{} bytes in place of {}: {} {}, some {} tokens of four bytes",
-        grouped(total.bytes_after.cast_signed()),
-        grouped(total.bytes_before.cast_signed()),
-        grouped(saved.saturating_abs()),
-        if saved < 0 { "more" } else { "less" },
-        grouped((saved / BYTES_PER_TOKEN).abs()),
-    )
 }
 
 #[cfg(test)]
@@ -209,7 +195,6 @@ mod tests {
         let total = &gains.total;
         assert_eq!((total.count, total.shortened, total.reads), (4, 2, 1));
         assert_eq!((total.bytes_before, total.bytes_after), (15_300, 3_700));
-        assert_eq!(total.saved(), 11_600);
         assert_eq!((gains.sessions, gains.rows.len()), (2, 1));
         assert_eq!(Gains::of(&[]).since, None);
     }
@@ -232,15 +217,19 @@ mod tests {
         let total = gains.total;
         assert_eq!((total.count, total.shortened, total.replaced), (5, 2, 2));
         assert_eq!((total.bytes_before, total.bytes_after), (326, 116));
-        assert_eq!((total.saved(), gains.sessions), (210, 3));
+        assert_eq!(gains.sessions, 3);
         let senders: Vec<_> = gains
             .rows
             .iter()
-            .map(|row| (&*row.by, &*row.client, row.gain.saved()))
+            .map(|row| (&*row.by, &*row.client, row.gain.bytes_after))
             .collect();
         assert_eq!(
             senders,
-            [("lab", "", 0), ("openai", "curl", 210), ("openai", "pi", 0)]
+            [
+                ("lab", "", 16),
+                ("openai", "curl", 90),
+                ("openai", "pi", 10)
+            ]
         );
     }
 }

@@ -26,12 +26,12 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
         let written = stdout.write_all(output.as_bytes());
         let written = written.and_then(|()| stdout.flush());
         written.or_fail("the answer can't be written")?;
-        Ok(answer.rows)
+        Ok(answer.row)
     });
     let Some(home) = Home::from_env() else {
         return ExitCode::SUCCESS;
     };
-    let rows = written.as_deref().unwrap_or_default();
+    let rows = written.as_ref().map_or(&[][..], Option::as_slice);
     let noted = transcripts::remember(&home, rows)
         .and_then(|()| journal::append(&home.journal(), rows))
         .or_fail("the journal can't be written");

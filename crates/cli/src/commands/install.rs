@@ -1,6 +1,5 @@
 //! `offcut install`, `uninstall` and `doctor`.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ use crate::{args, output, settings};
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(&args.place)?;
     let agent = installation.agent;
-    let _alone = alone(&installation)?;
+    let _alone = installation.lock()?;
     #[cfg(unix)]
     let has_servers = args.mcp_servers;
     #[cfg(not(unix))]
@@ -30,14 +29,14 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     if json {
         return write_json(args, &changed);
     }
-    let (first, verb) = match changed.outcome {
-        Outcome::Unchanged => ("is unchanged: Offcut is in it already", "It has"),
-        Outcome::Created => ("is new", "It has"),
-        _ => ("is changed", "Added"),
+    let first = match changed.outcome {
+        Outcome::Unchanged => "is unchanged: Offcut is in it already",
+        Outcome::Created => "is new",
+        _ => "is changed",
     };
     let mut text = format!("{} {first}\n", changed.path.display());
     for value in &changed.values {
-        text += &format!("  {verb} {value}\n");
+        text += &format!("  It has {value}\n");
     }
     if let Some(backup) = &changed.backup {
         text += &format!("  Backup: {}\n", backup.display());
@@ -45,7 +44,7 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     if let Some(servers) = &changed.servers {
         text += &in_words(servers);
     } else if has_servers {
-        text += &format!("{agent} has no MCP servers in its settings\n");
+        text += &format!("Offcut is put in front of no MCP servers of {agent}\n");
     }
     if agent == Agent::Codex {
         text += "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n";
@@ -71,7 +70,7 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
     let installation = installation(args)?;
     // A user's folder that is gone must not come back.
     let is_there = installation.home.path().exists();
-    let _alone = is_there.then(|| alone(&installation)).transpose()?;
+    let _alone = is_there.then(|| installation.lock()).transpose()?;
     let changed = installation.uninstall()?;
     if json {
         return write_json(args, &changed);
@@ -115,13 +114,6 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
     }
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Waits for other installations of this user, and says so.
-fn alone(installation: &Installation) -> Result<File, Failure> {
-    installation.lock(|| {
-        output::warn("waiting for another `offcut install` or `offcut uninstall` to end");
-    })
 }
 
 /// Examines an installation.

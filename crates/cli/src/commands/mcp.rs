@@ -1,5 +1,6 @@
 //! `offcut mcp`.
 
+mod fallback;
 #[cfg(feature = "serve")]
 mod listen;
 #[cfg(feature = "serve")]
@@ -7,6 +8,7 @@ mod remote;
 mod secret;
 mod server;
 
+#[cfg(feature = "serve")]
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
@@ -18,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
 use crate::{args, child, output, settings, stores, units};
+use fallback::{not_started, or_passing};
 
 /// The reader's name unless the settings have one that few servers use.
 const READER: &str = "read_stored_result";
@@ -53,21 +56,6 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     // A read of stdin that nobody waits for any more would hold it up.
     runtime.shutdown_background();
     code.map(ExitCode::from)
-}
-
-/// The gateway, or one that changes nothing.
-fn or_passing(gateway: Result<McpGateway, Failure>) -> McpGateway {
-    gateway.unwrap_or_else(|failure| {
-        output::report(&failure);
-        output::warn("passing everything as it is, without offcut");
-        McpGateway::passing().log(output::warn)
-    })
-}
-
-/// The failure of a server that does not start.
-fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
-    let advice = "write the server's own command after `offcut mcp --`";
-    child::not_started(&words[0], error, advice)
 }
 
 fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         }
         answer = read(other).or(answer);
     }
-    let hint = "use the settings, --backend and --session with which it was stored";
+    let hint = "change the option that the error names, or use the settings, --backend and --session with which it was stored";
     let output = answer.map_err(|error| Failure::new(chain(&error)).hint(hint))?;
     let (parts, _) = runtime.block_on(output.into_parts());
     match &parts[..] {

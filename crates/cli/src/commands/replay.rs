@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args;
 use crate::evidence::Kind;
 use crate::failure::{Failure, code_of};
-use crate::output::{self, Progress};
+use crate::output;
 use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, RequestSource, Skipped};
 use crate::{report, settings, stores, transcript, units};
 
@@ -26,8 +26,9 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     if let Some(file) = &args.html {
         try_out(file).map_err(|error| unwritable(file, &error))?;
     }
-    let progress = Progress::new("replayed", sources.len());
-    let (replayed, skipped) = replay::all(&sources, &policies, |done| progress.at(done))?;
+    let (replayed, skipped) = replay::all(&sources, &policies, |done| {
+        output::progress("replayed", done, sources.len());
+    })?;
     for Skipped { name, why } in &skipped {
         let [name, why] = [name, why].map(|text| output::visible(text));
         output::warn(&format!("skipped {name}: {why}"));

@@ -21,10 +21,6 @@ pub(crate) fn run(args: &args::Run) -> Result<ExitCode, Failure> {
     let inside = runtime.enter();
     let code = match Child::spawn(&args.command) {
         Ok((child, outputs)) => runtime.block_on(follow(child, outputs, streams)),
-        Err(error) if child::is_shortage(&error) => {
-            let problem = Failure::new(format!("its output can't be followed: {error}"));
-            Err(run_alone(args, &problem))
-        }
         Err(error) => Err(not_started(args, &error)),
     };
     drop(inside);
@@ -35,7 +31,6 @@ pub(crate) fn run(args: &args::Run) -> Result<ExitCode, Failure> {
 
 /// Builds what both streams need, stdout first.
 fn prepare(args: &args::Run) -> Result<(tokio::runtime::Runtime, [Stream; 2]), Failure> {
-    child::expect_room().or_fail("too few files can be opened")?;
     let runtime = settings::runtime()?;
     let inside = runtime.enter();
     let words = args.command.join(OsStr::new(" "));

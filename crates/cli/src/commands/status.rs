@@ -12,6 +12,9 @@ use crate::serving::Running;
 use crate::units::{BYTES_PER_TOKEN, count, grouped, size, span};
 use crate::{args, output, settings};
 
+/// Number of conversations that are listed for each server, last call first.
+const CONVERSATIONS: usize = 10;
+
 pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> {
     let pages = match &args.page {
         Some(page) => vec![page.clone()],
@@ -37,7 +40,7 @@ pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> 
     for (page, figures) in &asked {
         match figures {
             Ok(_) if json => {}
-            Ok(figures) => output::write(&as_text(page, figures, args.conversations))?,
+            Ok(figures) => output::write(&as_text(page, figures))?,
             Err(error) => {
                 // Without the token.
                 let server = StoreUrl::from(page.split('#').next().unwrap_or_default());
@@ -57,7 +60,7 @@ fn running() -> Result<Vec<String>, Failure> {
     Running::all(&home).or_fail(format_args!("{} can't be read", folder.display()))
 }
 
-fn as_text(page: &str, figures: &Value, most: usize) -> String {
+fn as_text(page: &str, figures: &Value) -> String {
     let number = |name: &str| number(figures, name);
     let (would, sent) = (number("would"), number("sent"));
     let mut text = format!(
@@ -75,7 +78,7 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
         size(sent),
         size(would),
         share(would, sent),
-        grouped(tokens(would, sent)),
+        grouped(would.cast_signed().saturating_sub(sent.cast_signed()) / BYTES_PER_TOKEN),
     );
     text += &estimate(figures);
     text += &format!(
@@ -94,13 +97,13 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
     let mut conversations: Vec<_> = list("conversations").collect();
     let order = |one: &&Value| (one["last"].as_u64(), one["number"].as_u64());
     conversations.sort_by_key(|one| std::cmp::Reverse(order(one)));
-    let shown = &conversations[..most.min(conversations.len())];
-    if !shown.is_empty() {
-        text += &table(shown, number("seconds"));
+    let left = conversations.len().saturating_sub(CONVERSATIONS);
+    conversations.truncate(CONVERSATIONS);
+    if !conversations.is_empty() {
+        text += &table(&conversations, number("seconds"));
     }
-    let left = conversations.len() - shown.len();
-    if left > 0 && most > 0 {
-        text += &format!("{} more: --conversations {}\n", left, conversations.len());
+    if left > 0 {
+        text += &format!("{left} more, which --json has\n");
     }
     text + "\n"
 }
@@ -185,8 +188,4 @@ fn share(would: u64, sent: u64) -> String {
         return "–".to_owned();
     }
     format!("{:.1} %", 100.0 * (1.0 - sent as f64 / would as f64))
-}
-
-fn tokens(would: u64, sent: u64) -> i64 {
-    would.cast_signed().saturating_sub(sent.cast_signed()) / BYTES_PER_TOKEN
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use offcut::backend::StoreUrl;
-use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
+use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport};
 use offcut::{TokenCounter, ToolPolicy, ToolReduction};
 
 use crate::failure::{Failure, OrFail as _, chain, code_of};
@@ -40,11 +40,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         .token_counter(TokenCounter::Estimate)
         .build()
         .or_refuse("--root", "pass the `root_dir` of the agents' settings")?;
-
-    let reduction = match &args.session {
-        Some(id) => reduction.session(id),
-        None => reduction,
-    };
+    let reduction = settings::in_session(reduction, args.session.as_deref());
 
     // Before anything live is looked at.
     let now = SystemTime::now();
@@ -79,7 +75,10 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     } else {
         output::write(&table(&report))?;
     }
-    if tallies(&report).iter().all(|(_, tally)| tally.count == 0) {
+    if [report.live, report.kept, report.removed]
+        .iter()
+        .all(|tally| tally.count == 0)
+    {
         output::note("nothing is stored there: use the stores, --root and --session of the agents");
     }
     if report.dry_run {
@@ -103,20 +102,17 @@ fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     ))
 }
 
-fn tallies(report: &SweepReport) -> [(&'static str, Tally); 3] {
+fn table(report: &SweepReport) -> String {
     let removed = match report.dry_run {
         true => "to be removed",
         false => "removed",
     };
-    [
+    let rows = [
         ("live", report.live),
         ("kept", report.kept),
         (removed, report.removed),
-    ]
-}
-
-fn table(report: &SweepReport) -> String {
-    let rows = tallies(report).into_iter().map(|(what, tally)| {
+    ];
+    let rows = rows.into_iter().map(|(what, tally)| {
         [
             what.to_owned(),
             tally.conversations.to_string(),

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args;
 use crate::child::is_ignored;
 use crate::failure::{Failure, OrFail as _, code_of};
-use crate::output::{self, Progress};
+use crate::output;
 use crate::replay::Prices;
 use crate::trials::{Analysis, Arm, Design, Plan, Results, Trial, markdown, plan_text, tasks};
 
@@ -48,9 +48,9 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
         plan,
         keep: args.keep.clone(),
     };
-    let progress = Progress::new("made", trial.plan.runs_of_arm() as usize * 2);
+    let all = trial.plan.runs_of_arm() as usize * 2;
     let stop = stop_at_signals()?;
-    let ran = trial.run(&stop, |made| progress.at(made));
+    let ran = trial.run(&stop, |made| output::progress("made", made, all));
     let analysis = Analysis::new(&trial.plan, &trial.results.records, prices.as_ref());
     let page = markdown(&trial.plan, &analysis, prices.as_ref());
     if let Some(file) = &args.report {

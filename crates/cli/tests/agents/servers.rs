@@ -42,7 +42,6 @@ impl Project {
     fn file(&self) -> PathBuf {
         self.folder.path().join(match self.installation.agent {
             Agent::ClaudeCode => ".mcp.json",
-            Agent::Codex => ".codex/config.toml",
             Agent::GeminiCli => ".gemini/settings.json",
             _ => "opencode.json",
         })
@@ -64,6 +63,13 @@ impl Project {
     }
 }
 
+/// The values of settings, without empty lists of arguments.
+fn values(text: &str) -> serde_json::Value {
+    let text = text.replace("\"args\":[ ],", "");
+    let root = jsonc_parser::cst::CstRootNode::parse(&text, &jsonc_parser::ParseOptions::default());
+    root.unwrap().to_serde_value().unwrap()
+}
+
 /// Settings of each agent, with the servers over stdio and those with a URL.
 fn files() -> Vec<(
     Agent,
@@ -75,20 +81,20 @@ fn files() -> Vec<(
     let state = "{\"projects\": {\"/p\": {\"mcpServers\": {\"mine\": {\"command\": \"m\"}}, \"other\": []}}, \"mcpServers\": {}}";
     let gemini = "// mine\n{\"mcpServers\": {\"a\": {\"command\": \"a\" /* why */, \"args\": [\n  \"1\", // one\n]}, \"h\": {\"httpUrl\": \"https://e\"}},}";
     let opencode = "{\"mcp\": {\"a\": {\"type\": \"local\", \"command\": [ \"a\", \"b c\" ]}, \"u\": {\"type\": \"remote\", \"url\": \"https://e\"}}}";
-    let codex = "# mine\n[mcp_servers.a]\ncommand = 'a b'   # why\nargs = [\n  \"1\",\n]\n\n[mcp_servers.\"b.c\"]\n  command=\"b\"\n\n[mcp_servers]\nd = { command = \"d\", env = {X=\"y\"} }\n[mcp_servers.u]\nurl = \"https://e\"\n";
     vec![
         (Agent::ClaudeCode, claude, &["a", "b", "c"], &["d"]),
         (Agent::ClaudeCode, state, &["mine"], &[]),
         (Agent::GeminiCli, gemini, &["a"], &["h"]),
         (Agent::OpenCode, opencode, &["a"], &["u"]),
-        (Agent::Codex, codex, &["a", "b.c", "d"], &["u"]),
     ]
 }
 
 #[test]
-fn offcut_is_put_in_front_of_servers_and_taken_back_byte_for_byte() {
+fn offcut_is_put_in_front_of_servers_and_taken_back() {
     for (agent, text, stdio, remote) in files() {
         for is_lost in [false, true] {
+            // One file has its servers and its hook.
+            let is_lost = is_lost && agent != Agent::GeminiCli;
             let project = Project::with(agent, text);
             let wrapped = project.wrap();
             assert_eq!(
@@ -101,7 +107,7 @@ fn offcut_is_put_in_front_of_servers_and_taken_back_byte_for_byte() {
             let now = project.text();
             let program = serde_json::Value::from(PROGRAM).to_string();
             assert_eq!(now.matches(&*program).count(), stdio.len(), "{now}");
-            for comment in ["// mine", "/* why */", "// one", "# mine", "# why", "1.0e2"] {
+            for comment in ["// mine", "/* why */", "// one", "1.0e2"] {
                 assert_eq!(now.contains(comment), text.contains(comment), "{comment}");
             }
             // A second time, nothing changes.
@@ -115,13 +121,16 @@ fn offcut_is_put_in_front_of_servers_and_taken_back_byte_for_byte() {
             };
             assert!(moved.install().unwrap().servers.unwrap().is_changed);
             assert!(!project.text().contains(&*program));
-            // Without the user's folder, only what Offcut wrote into the file of its hook is not as it was.
-            if is_lost && agent != Agent::GeminiCli {
+            if is_lost {
                 fs::remove_dir_all(moved.home.path()).unwrap();
             }
             let bare = moved.uninstall().unwrap().servers.unwrap();
             assert_eq!((bare.wrapped.len(), bare.bare), (0, to_owned(stdio)));
-            assert_eq!(project.text(), text, "{agent}");
+            match is_lost {
+                false => assert_eq!(project.text(), text, "{agent}"),
+                // Without the user's folder, nobody knows how a list was written.
+                true => assert_eq!(values(&project.text()), values(text), "{agent}"),
+            }
             assert_eq!(project.unwrap(), None);
         }
     }
@@ -192,43 +201,23 @@ fn an_installation_that_fails_leaves_the_earlier_one_with_its_record() {
 
 #[test]
 fn an_empty_list_of_arguments_and_none_come_back() {
-    for (agent, texts) in [
-        (
-            Agent::ClaudeCode,
-            [
-                r#"{"mcpServers": {"a": {"command": "c"}}}"#,
-                r#"{"mcpServers": {"a": {"command": "c", "args": []}}}"#,
-            ],
-        ),
-        (
-            Agent::Codex,
-            [
-                "[mcp_servers.a]\ncommand = \"c\"\n",
-                "[mcp_servers.a]\ncommand = \"c\"\nargs = []\n",
-            ],
-        ),
+    for text in [
+        r#"{"mcpServers": {"a": {"command": "c"}}}"#,
+        r#"{"mcpServers": {"a": {"command": "c", "args": []}}}"#,
     ] {
-        for text in texts {
-            let project = Project::with(agent, text);
-            project.wrap();
-            project.unwrap();
-            assert_eq!(project.text(), text);
-        }
+        let project = Project::with(Agent::ClaudeCode, text);
+        project.wrap();
+        project.unwrap();
+        assert_eq!(project.text(), text);
     }
 }
 
 #[test]
-fn of_a_key_that_is_there_twice_the_last_counts() {
-    let text = r#"{"mcpServers": {"a": {"command": "x", "args": ["1"], "command": "b"}, "a": {"command": "c"}}}"#;
+fn a_key_that_is_there_twice_is_refused() {
+    let text = r#"{"mcpServers": {"a": {"command": "x", "args": ["1"], "command": "b"}}}"#;
     let project = Project::with(Agent::ClaudeCode, text);
-    assert_eq!(project.wrap().wrapped, ["a", "a"]);
-    assert!(project.text().contains(r#"{"command": "x", "args": ["#));
-    assert!(
-        project
-            .text()
-            .contains(r#""--", "b", "1"], "command": "env"}"#)
-    );
-    project.unwrap();
+    let error = project.installation.install_with_servers().unwrap_err();
+    assert!(error.to_string().contains("`command` is there twice"));
     assert_eq!(project.text(), text);
 }
 
@@ -247,17 +236,13 @@ fn a_wrapped_command_is_the_old_one_after_offcuts_own() {
     let text = |project: &Project| {
         let home = format!("OFFCUT_HOME={}", project.installation.home.path().display());
         assert!(project.text().contains(&home), "{}", project.text());
-        project.text().replace(&home, "HOME")
+        // Words that go in front of others may have more spaces between them.
+        let words = project.text().replace(&home, "HOME");
+        words.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert_eq!(
         text(&project),
         r#"{"mcpServers": {"a": {"command": "env", "args": ["HOME", "/opt/o \"x\"/offcut", "mcp", "--", "npx", "x", "-y"]}}}"#
-    );
-    let project = Project::with(Agent::Codex, "[mcp_servers.a]\ncommand = 'npx'\n");
-    project.wrap();
-    assert_eq!(
-        text(&project),
-        "[mcp_servers.a]\ncommand = \"env\"\nargs = [ \"HOME\", \"/opt/o \\\"x\\\"/offcut\", \"mcp\", \"--\", 'npx']\n"
     );
     let project = Project::with(
         Agent::OpenCode,
@@ -284,8 +269,10 @@ fn what_others_change_in_between_stays() {
     assert_eq!(servers.wrapped, ["a", "own"]);
     project.unwrap();
     assert_eq!(
-        project.text(),
-        format!(r#"{{"mcpServers": {{"a": {{"command": "a", "args": ["1", "2"]}}{own}"#)
+        values(&project.text()),
+        values(&format!(
+            r#"{{"mcpServers": {{"a": {{"command": "a", "args": ["1", "2"]}}{own}"#
+        ))
     );
 }
 
@@ -310,12 +297,8 @@ fn offcut_is_taken_out_of_settings_that_were_written_anew() {
         let now = now
             .replace("\"--\", ", "\"--\",\n    ")
             .replace("\"]", &format!("\"{apart}"));
-        let now = now.replace(&format!("\"b.c\"{apart}"), "\"b.c\"]");
-        let (old, new) = match agent {
-            Agent::Codex => ("mcp_servers.a", "mcp_servers.new"),
-            _ => (&*format!("\"{}\"", stdio[0]), "\"new\""),
-        };
-        let now = now.replacen(old, new, 1);
+        let (old, new) = (format!("\"{}\"", stdio[0]), "\"new\"");
+        let now = now.replacen(&old, new, 1);
         fs::write(project.file(), &now).unwrap();
         let bare = project.unwrap().unwrap();
         assert_eq!(
@@ -383,12 +366,7 @@ fn servers_whose_command_is_none_are_named() {
 
 #[test]
 fn files_that_are_missing_or_wrong_stay_as_they_are() {
-    for agent in [
-        Agent::ClaudeCode,
-        Agent::Codex,
-        Agent::GeminiCli,
-        Agent::OpenCode,
-    ] {
+    for agent in [Agent::ClaudeCode, Agent::GeminiCli, Agent::OpenCode] {
         let project = Project::new(agent);
         let servers = project.wrap();
         let is_new = agent == Agent::GeminiCli;
@@ -402,13 +380,15 @@ fn files_that_are_missing_or_wrong_stay_as_they_are() {
         );
         assert_eq!(project.text(), "{\"key\": sk-secret");
     }
-    let pi = Project::new(Agent::Pi);
-    let installed = pi.installation.install_with_servers().unwrap();
-    assert_eq!(installed.servers, None);
+    for agent in [Agent::Codex, Agent::Pi] {
+        let without = Project::new(agent);
+        let installed = without.installation.install_with_servers().unwrap();
+        assert_eq!(installed.servers, None);
+    }
 }
 
 #[test]
-fn doctor_names_the_servers_with_offcut_in_front() {
+fn doctor_names_the_servers_whose_program_is_gone() {
     let (agent, text, ..) = files().swap_remove(0);
     let mut project = Project::with(agent, text);
     project.installation.program = project.folder.path().join("offcut");
@@ -430,9 +410,5 @@ fn doctor_names_the_servers_with_offcut_in_front() {
     let advice = found[0].advice.as_deref().unwrap();
     assert!(advice.contains("that you put there yourself"), "{advice}");
     fs::write(&project.installation.program, "").unwrap();
-    let found = about_servers();
-    assert!(
-        found[0].level == Level::Works && found[0].text.ends_with(": a, b, c"),
-        "{found:?}"
-    );
+    assert!(about_servers().is_empty());
 }

@@ -80,8 +80,11 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
+        // Killed, it would leave its servers behind.
+        if matches!(self.process.try_wait(), Ok(None)) {
+            _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+            _ = self.process.wait();
+        }
     }
 }
 

@@ -4,11 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::event::{Event, EventText, Hook};
+use super::event::{Event, EventText};
 use super::surroundings::Surroundings;
-use crate::agents::journal::Row;
-use crate::failure::Failure;
 
 /// The field by which the client says where it has spilled all of a command's output.
 const SPILLED: &str = "persistedOutputPath";
@@ -18,78 +15,61 @@ const OWN_PREVIEW: usize = 2_300;
 /// Length in bytes of ours in place of it, so that with the hint it takes about as much room.
 const INSTEAD: usize = 2_000;
 
-pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Failure> {
-    let mut response = event.tool_response.clone();
-    let transcript = event.transcript_path.as_deref();
-    let transcript = transcript.and_then(|path| hook.surroundings.file_of_agent("projects", path));
-    // One for the whole result, however many texts it has.
-    let mut sum: Option<Row> = None;
-    let mut is_shorter = false;
-    for paths in texts(&event.tool_name, &event.tool_response) {
-        let texts = paths
-            .iter()
-            .map(|path| event.tool_response.pointer(path)?.as_str());
+pub(super) fn texts(event: &Event, surroundings: &Surroundings) -> Vec<EventText> {
+    let response = &event.tool_response;
+    let start = response.pointer("/file/startLine").and_then(Value::as_i64);
+    let of_places = |places: Vec<String>| {
+        let texts = places.iter().map(|place| response.pointer(place)?.as_str());
         let texts = texts.map(|text| text.map(str::to_owned));
-        let Some(texts) = texts.collect::<Option<Vec<_>>>() else {
-            continue;
-        };
+        let texts = texts.collect::<Option<Vec<_>>>()?;
         if texts.iter().all(String::is_empty) {
-            continue;
+            return None;
         }
-        let path = &*paths[0];
-        let mut id = event.tool_use_id.clone();
-        if path == "/stderr" {
-            id += "-stderr";
+        let mut text = EventText::several(&event.tool_use_id, texts);
+        if places[0] == "/stderr" {
+            text.id += "-stderr";
         }
-        let mut text = EventText::several(&id, texts);
         // The client numbers what it shows, and a preview has the numbers of the stored text: those of the file only
         // if it begins with the file's first line.
-        let start = event.tool_response.pointer("/file/startLine");
-        text.stays = start.and_then(Value::as_i64).is_some_and(|line| line > 1);
+        text.stays = start.is_some_and(|line| line > 1);
         // For stdout that it has put into a file, the client would show its own preview.
-        if path == "/stdout" && event.tool_response.get(SPILLED).is_some() {
+        if places[0] == "/stdout" && response.get(SPILLED).is_some() {
             text.shown = text.shown.min(OWN_PREVIEW);
             text.excerpt = Some(INSTEAD);
-            text.spilled = spilled(event, hook.surroundings);
+            text.spilled = spilled(event, surroundings);
         }
-        let (shorter, mut row) = hook.shorten(event, text).await?;
-        row.transcript.clone_from(&transcript);
-        match &mut sum {
-            None => sum = Some(row),
-            Some(sum) => {
-                sum.before += row.before;
-                sum.after += row.after;
-            }
+        text.places = places;
+        Some(text)
+    };
+    let places = places(&event.tool_name, response).into_iter();
+    places.filter_map(of_places).collect()
+}
+
+/// The answer with the response, in which each of the texts at some places are `shortened`.
+pub(super) fn output(event: &Event, shortened: &[(Vec<String>, Vec<String>)]) -> Value {
+    let mut response = event.tool_response.clone();
+    for (places, texts) in shortened {
+        replace(&mut response, places, texts);
+        if places[0] == "/file/content"
+            && let Some(line) = response.pointer_mut("/file/startLine")
+            && let Some(number) = line.as_i64()
+        {
+            // The client numbers what it shows, and a hint stands above the first line.
+            *line = (number - 1).into();
         }
-        if let Some(shorter) = shorter {
-            replace(&mut response, &paths, shorter);
-            is_shorter = true;
-            if path == "/file/content"
-                && let Some(line) = response.pointer_mut("/file/startLine")
-                && let Some(number) = line.as_i64()
-            {
-                // The client numbers what it shows, and a hint stands above the first line.
-                *line = (number - 1).into();
-            }
-            if path == "/stdout"
-                && let Some(response) = response.as_object_mut()
-            {
-                // Otherwise the client would put its own preview around the text.
-                response.shift_remove(SPILLED);
-                response.shift_remove(SPILLED_SIZE);
-            }
+        if places[0] == "/stdout"
+            && let Some(response) = response.as_object_mut()
+        {
+            // Otherwise the client would put its own preview around the text.
+            response.shift_remove(SPILLED);
+            response.shift_remove(SPILLED_SIZE);
         }
     }
-    let output = is_shorter.then(|| {
-        let answer = json!({"hookSpecificOutput": {"hookEventName": event.hook_event_name, "updatedToolOutput": response}});
-        answer.to_string()
-    });
-    let rows = sum.into_iter().collect();
-    Ok(Answer { output, rows })
+    json!({"hookSpecificOutput": {"hookEventName": event.hook_event_name, "updatedToolOutput": response}})
 }
 
 /// Puts texts in the places of those at `paths`. If they are fewer, the blocks of the others go.
-fn replace(response: &mut Value, paths: &[String], texts: Vec<String>) {
+fn replace(response: &mut Value, paths: &[String], texts: &[String]) {
     for path in paths.iter().skip(texts.len()).rev() {
         let block = path
             .strip_suffix("/text")
@@ -103,14 +83,14 @@ fn replace(response: &mut Value, paths: &[String], texts: Vec<String>) {
     }
     for (path, text) in paths.iter().zip(texts) {
         if let Some(place) = response.pointer_mut(path) {
-            *place = text.into();
+            *place = text.as_str().into();
         }
     }
 }
 
 /// JSON pointers to the texts of a response that the model is shown and that the client lets a hook
 /// replace, those together that share a limit. Other texts, such as the original file in the response of an edit, stay.
-fn texts(tool: &str, response: &Value) -> Vec<Vec<String>> {
+fn places(tool: &str, response: &Value) -> Vec<Vec<String>> {
     let fixed = |paths: &[&str]| paths.iter().map(|path| vec![(*path).to_owned()]).collect();
     match tool {
         "Bash" if response["isImage"] != json!(true) => fixed(&["/stdout", "/stderr"]),

@@ -61,6 +61,8 @@ pub(super) struct EventText {
     /// The id of their call.
     pub(super) id: String,
     pub(super) texts: Vec<String>,
+    /// JSON pointers to their places in the response, for an agent that shows more than one result.
+    pub(super) places: Vec<String>,
     /// Length in bytes of what the agent would show of them.
     pub(super) shown: usize,
     /// The file to which the agent has written all of it, as far as it may be read.
@@ -85,6 +87,7 @@ impl EventText {
             id: id.to_owned(),
             shown: texts.iter().map(String::len).sum(),
             texts,
+            places: Vec::new(),
             spilled: None,
             excerpt: None,
             stays: false,
@@ -93,66 +96,63 @@ impl EventText {
     }
 }
 
-/// The hook of an agent.
-pub(super) struct Hook<'h> {
-    pub(super) agent: Agent,
-    /// One for all sessions; an event names its own.
-    pub(super) reduction: &'h ToolReduction,
-    pub(super) surroundings: &'h Surroundings,
-}
-
-impl Hook<'_> {
-    /// Shortens texts of an event, and returns their row in the journal too. `None` if they stay unchanged. Many texts
-    /// may have become one.
-    pub(super) async fn shorten(
-        &self,
-        event: &Event,
-        text: EventText,
-    ) -> Result<(Option<Vec<String>>, Row), Failure> {
-        let (tool, input) = (&event.tool_name, &event.tool_input);
-        let agent = self.agent.facts().name;
-        let mut row = Row::new(agent, &event.session_id, tool, text.shown as u64);
-        row.is_read = self.surroundings.reads_store(&event.cwd, input);
-        let stays = text.stays || !self.reduction.truncates(tool);
-        if row.is_read || stays || self.surroundings.is_own_hint(&text.texts.join("\n")) {
-            return Ok((None, row));
-        }
-        let session = match &event.agent_id {
-            // A subagent has a session of its own.
-            Some(subagent) => format!("{}-{subagent}", event.session_id),
-            None => event.session_id.clone(),
-        };
-        let mut reduction = self.reduction.session(&session);
-        if let Some(excerpt) = text.excerpt {
-            reduction = reduction.with_previews_of_at_most(excerpt);
-        }
-        let given = text.texts.len();
-        let whole = match &text.spilled {
-            Some(file) => content(file)?,
-            None => {
-                let whole = |one: String| match text.around {
-                    None => Part::Text(one),
-                    Some(around) => Part::Text(marked(&one, around)),
-                };
-                ToolOutput::parts(text.texts.into_iter().map(whole).collect())
-            }
-        };
-        let call = ToolCall::new(text.id, tool, input.to_string());
-        let mut shorter = truncate(&reduction, &call, whole, given).await?;
-        if let (Some(shorter), Some(around)) = (&mut shorter, text.around) {
-            for text in shorter {
-                *text = put_around(text, around);
-            }
-        }
-        let length = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
-        // The agent may show less than the preview of the whole.
-        let shorter =
-            shorter.filter(|shorter| text.excerpt.is_some() || length(shorter) < text.shown);
-        if let Some(shorter) = &shorter {
-            row.after = length(shorter) as u64;
-        }
-        Ok((shorter, row))
+/// Shortens texts of an event of `agent`, and returns their row in the journal too. `None` if they stay unchanged. Many
+/// texts may have become one. `reduction` is one for all sessions; the event names its own.
+pub(super) async fn shorten(
+    agent: Agent,
+    event: &Event,
+    text: EventText,
+    reduction: &ToolReduction,
+    surroundings: &Surroundings,
+) -> Result<(Option<Vec<String>>, Row), Failure> {
+    let (tool, input) = (&event.tool_name, &event.tool_input);
+    let mut row = Row::new(
+        agent.facts().name,
+        &event.session_id,
+        tool,
+        text.shown as u64,
+    );
+    row.is_read = surroundings.reads_store(&event.cwd, input);
+    let transcript = event.transcript_path.as_deref();
+    row.transcript = transcript.and_then(|path| surroundings.file_of_agent("projects", path));
+    let stays = text.stays || !reduction.truncates(tool);
+    if row.is_read || stays || surroundings.is_own_hint(&text.texts.join("\n")) {
+        return Ok((None, row));
     }
+    let session = match &event.agent_id {
+        // A subagent has a session of its own.
+        Some(subagent) => format!("{}-{subagent}", event.session_id),
+        None => event.session_id.clone(),
+    };
+    let mut reduction = reduction.session(&session);
+    if let Some(excerpt) = text.excerpt {
+        reduction = reduction.with_previews_of_at_most(excerpt);
+    }
+    let given = text.texts.len();
+    let whole = match &text.spilled {
+        Some(file) => content(file)?,
+        None => {
+            let whole = |one: String| match text.around {
+                None => Part::Text(one),
+                Some(around) => Part::Text(marked(&one, around)),
+            };
+            ToolOutput::parts(text.texts.into_iter().map(whole).collect())
+        }
+    };
+    let call = ToolCall::new(text.id, tool, input.to_string());
+    let mut shorter = truncate(&reduction, &call, whole, given).await?;
+    if let (Some(shorter), Some(around)) = (&mut shorter, text.around) {
+        for text in shorter {
+            *text = put_around(text, around);
+        }
+    }
+    let length = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
+    // The agent may show less than the preview of the whole.
+    let shorter = shorter.filter(|shorter| text.excerpt.is_some() || length(shorter) < text.shown);
+    if let Some(shorter) = &shorter {
+        row.after = length(shorter) as u64;
+    }
+    Ok((shorter, row))
 }
 
 /// The text to store: the agent's own reader does not put `around` around what it reads.

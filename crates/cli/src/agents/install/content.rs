@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Installation;
 use super::file::{AgentFile, refused};
+use super::installation::Installation;
 use super::jsonc::Addition;
 use crate::agents::Agent;
 use crate::agents::layout::{self, Home};
@@ -54,6 +54,7 @@ impl Content {
     /// Returns true if `file` has it. Settings of `agent` under which a replaced result would be an error are refused.
     pub(super) fn is_in(&self, file: &AgentFile, agent: Agent) -> Result<bool, Failure> {
         match self {
+            Self::Values(additions) if additions.is_empty() => Ok(true),
             Self::Values(additions) => {
                 let settings = file.json()?;
                 if agent == Agent::GeminiCli && !has_reader(&settings) {
@@ -74,7 +75,7 @@ pub(super) fn of(installation: &Installation) -> Result<Content, Failure> {
     let line = line(installation)?;
     let hook = |tools: &str, handler: Value| {
         let group = json!({"matcher": tools, "hooks": [handler]});
-        Addition::element(&format!("hooks.{}", agent.facts().event), group)
+        Addition::element(["hooks", agent.facts().event], group)
     };
     // It succeeds even if the program is gone: the user would be shown an error at each call.
     let command = format!("{line} || true");
@@ -119,7 +120,7 @@ fn rules(store: &Path) -> Result<Vec<Addition>, Failure> {
             refused(path, "its path holds characters that a rule can't have; set OFFCUT_HOME or `backend` to another directory")
         })?;
         let rule = json!(format!("Read(/{text}/**)"));
-        Ok(Addition::element("permissions.allow", rule))
+        Ok(Addition::element(["permissions", "allow"], rule))
     };
     layout::spellings(store).iter().map(rule).collect()
 }

@@ -10,27 +10,24 @@ const COMMAND: &str = "/hooks/0/command";
 
 /// A value that is added to a list in a settings file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Addition {
-    /// Names of the objects that lead to the list, from the outside, and the list's own.
-    pub(crate) path: Vec<String>,
+pub(super) struct Addition {
+    /// The name of an object, and that of a list in it.
+    path: [String; 2],
     /// The value.
-    pub(crate) value: Value,
+    value: Value,
 }
 
 impl Addition {
-    /// An element of the list at `path`, which consists of names with dots between them.
-    pub(crate) fn element(path: &str, value: Value) -> Self {
-        Self {
-            path: path.split('.').map(str::to_owned).collect(),
-            value,
-        }
+    /// An element of the list at `path`.
+    pub(super) fn element(path: [&str; 2], value: Value) -> Self {
+        let path = path.map(str::to_owned);
+        Self { path, value }
     }
 
     /// Returns true if `settings` hold the value.
-    pub(crate) fn is_in(&self, settings: &Value) -> bool {
-        let mut names = self.path.iter();
-        let found = names.try_fold(settings, |value, name| value.get(name));
-        let list = found.and_then(Value::as_array);
+    pub(super) fn is_in(&self, settings: &Value) -> bool {
+        let [object, list] = &self.path;
+        let list = settings[object][list].as_array();
         list.is_some_and(|list| list.contains(&self.value))
     }
 
@@ -47,7 +44,7 @@ impl Addition {
 }
 
 /// Parses a file. An empty one is an empty object.
-pub(crate) fn parse(text: &str) -> Result<Value, String> {
+pub(super) fn parse(text: &str) -> Result<Value, String> {
     let root = root(text)?;
     match root.value() {
         None => Ok(Value::Object(Map::new())),
@@ -59,34 +56,30 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// Adds the values that are missing. The file's other text stays as it is, byte for byte.
-pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> {
+pub(super) fn add(text: &str, additions: &[Addition]) -> Result<String, String> {
     parse(text)?;
     let root = root(text)?;
-    for addition in additions {
-        let Some((last, outer)) = addition.path.split_last() else {
-            return Err("a value needs a name".to_owned());
+    for Addition { path, value } in additions {
+        let [outer, name] = path;
+        let object = root.object_value_or_set();
+        let object = match property(&object, outer)? {
+            None => object.object_value_or_set(outer),
+            Some(found) => found
+                .object_value()
+                .ok_or_else(|| format!("`{outer}` is not an object"))?,
         };
-        let mut object = root.object_value_or_set();
-        for name in outer {
-            object = match property(&object, name)? {
-                None => object.object_value_or_set(name),
-                Some(found) => found
-                    .object_value()
-                    .ok_or_else(|| format!("`{name}` is not an object"))?,
-            };
-        }
-        let list = match property(&object, last)? {
-            None => object.array_value_or_set(last),
+        let list = match property(&object, name)? {
+            None => object.array_value_or_set(name),
             Some(found) => found
                 .array_value()
-                .ok_or_else(|| format!("`{last}` is not a list"))?,
+                .ok_or_else(|| format!("`{name}` is not a list"))?,
         };
         if !list
             .elements()
             .iter()
-            .any(|element| is_equal(element, &addition.value))
+            .any(|element| is_equal(element, value))
         {
-            list.append(input(&addition.value));
+            list.append(input(value));
         }
     }
     let added = root.to_string();
@@ -94,29 +87,23 @@ pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
     Ok(added)
 }
 
-/// Removes additions, hooks with commands of ours in the same lists, and lists and objects that are empty without them
-/// and that `original`, if known, did not have. Returns what was removed in words, too.
-pub(crate) fn remove(
+/// Removes additions, and hooks with commands of ours in the same lists. Returns what was removed in words, too. Lists
+/// and objects stay, be they empty: nobody knows whether somebody put them there.
+pub(super) fn remove(
     text: &str,
     additions: &[Addition],
     is_ours: impl Fn(&str) -> bool,
-    original: Option<&Value>,
 ) -> Result<(String, Vec<String>), String> {
     parse(text)?;
     let root = root(text)?;
     let mut all = Vec::new();
     for addition in additions {
-        let mut object = root.object_value();
-        let mut way = Vec::new();
-        for name in &addition.path {
-            let Some(found) = object.map_or(Ok(None), |object| property(&object, name))? else {
-                break;
-            };
-            object = found.object_value();
-            way.push(found);
-        }
-        let last = way.last().filter(|_| way.len() == addition.path.len());
-        let list = last.and_then(CstObjectProp::array_value);
+        let [outer, name] = &addition.path;
+        let object = root.object_value();
+        let object = object.map_or(Ok(None), |root| property(&root, outer))?;
+        let object = object.and_then(|found| found.object_value());
+        let list = object.map_or(Ok(None), |object| property(&object, name))?;
+        let list = list.and_then(|found| found.array_value());
         let mut removed = Vec::new();
         // Somebody may have copied it, or changed it around its command.
         for element in list.iter().flat_map(CstArray::elements) {
@@ -127,9 +114,6 @@ pub(crate) fn remove(
                 let hooks = remove_hooks(element, &is_ours);
                 removed.extend(hooks.iter().map(|command| addition.naming(command)));
             }
-        }
-        if !removed.is_empty() {
-            remove_empty(&way, &addition.path, original);
         }
         removed.dedup();
         all.extend(removed);
@@ -158,25 +142,8 @@ fn remove_hooks(group: CstNode, is_ours: impl Fn(&str) -> bool) -> Vec<String> {
     commands
 }
 
-/// Removes the properties of `way` from the inside while they are empty and were not in `original`.
-fn remove_empty(way: &[CstObjectProp], path: &[String], original: Option<&Value>) {
-    for (at, found) in way.iter().enumerate().rev() {
-        let mut names = path.iter().take(at + 1);
-        let was_there = original.and_then(|all| names.try_fold(all, |value, name| value.get(name)));
-        let is_empty = match found.value().and_then(|value| value.to_serde_value()) {
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(Value::Array(list)) => list.is_empty(),
-            _ => false,
-        };
-        if was_there.is_some() || !is_empty {
-            return;
-        }
-        found.clone().remove();
-    }
-}
-
 /// The property called `name`, which must not be there twice: an agent takes the last one.
-fn property(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, String> {
+pub(super) fn property(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, String> {
     let mut found = object
         .properties()
         .into_iter()
@@ -192,7 +159,7 @@ fn is_equal(node: &CstNode, value: &Value) -> bool {
     node.to_serde_value().as_ref() == Some(value)
 }
 
-fn root(text: &str) -> Result<CstRootNode, String> {
+pub(super) fn root(text: &str) -> Result<CstRootNode, String> {
     // Comments and trailing commas are common; anything else, an agent would not read either.
     let options = ParseOptions {
         allow_comments: true,
@@ -238,8 +205,8 @@ mod tests {
 
     fn additions() -> [Addition; 2] {
         [
-            Addition::element("hooks.After", json!({"command": "offcut"})),
-            Addition::element("allow", json!("Read(//store/**)")),
+            Addition::element(["hooks", "After"], json!({"command": "offcut"})),
+            Addition::element(["permissions", "allow"], json!("Read(//store/**)")),
         ]
     }
 
@@ -249,11 +216,11 @@ mod tests {
             "{}",
             "{\n}\n",
             "",
-            "{ \"allow\": [] }",
+            "{ \"permissions\": { \"allow\": [] } }",
             "{\n  // mine\n  \"hooks\": {\"After\": [{\"command\": \"mine\"}]},\n}\n",
-            "{\"allow\":[\"Read(//store/**)\"]}",
+            "{\"permissions\":{\"allow\":[\"Read(//store/**)\"]}}",
             "{\"env\": {\"KEY\": \"1\" /* mine too */}, \"model\": \"opus\"}",
-            "{\r\n\t\"allow\": [\r\n\t\t\"Bash\", // first\r\n\t],\r\n\t\"hooks\": {}\r\n}\r\n",
+            "{\r\n\t\"permissions\": {\"allow\": [\r\n\t\t\"Bash\", // first\r\n\t]},\r\n\t\"hooks\": {}\r\n}\r\n",
         ];
         for file in files {
             let original = parse(file).unwrap();
@@ -267,10 +234,13 @@ mod tests {
                 .into_iter()
                 .filter(|addition| *addition != additions()[1] || !file.contains("Read"))
                 .collect();
-            let removed = remove(&added, &missing, |_| false, Some(&original))
-                .unwrap()
-                .0;
-            assert_eq!(parse(&removed).unwrap(), original, "{added}{removed}");
+            let (removed, _) = remove(&added, &missing, |_| false).unwrap();
+            let left = parse(&removed).unwrap();
+            for (object, list) in [("hooks", "After"), ("permissions", "allow")] {
+                let values = |all: &Value| all[object][list].as_array().cloned();
+                assert_eq!(values(&left), values(&original).or(Some(Vec::new())));
+            }
+            assert_eq!(left["env"], original["env"], "{added}{removed}");
             for comment in ["// mine", "// first", "/* mine too */"] {
                 assert_eq!(removed.contains(comment), file.contains(comment));
             }
@@ -279,9 +249,10 @@ mod tests {
 
     #[test]
     fn copies_of_what_was_added_go_too() {
-        let file = "{\"allow\": [\"Bash\", \"Read(//store/**)\", \"Edit\", \"Read(//store/**)\"]}";
-        let (removed, _) = remove(file, &additions(), |_| false, None).unwrap();
-        assert_eq!(parse(&removed).unwrap(), json!({"allow": ["Bash", "Edit"]}));
+        let file = "{\"permissions\": {\"allow\": [\"Bash\", \"Read(//store/**)\", \"Edit\", \"Read(//store/**)\"]}}";
+        let (removed, _) = remove(file, &additions(), |_| false).unwrap();
+        let left = json!({"permissions": {"allow": ["Bash", "Edit"]}});
+        assert_eq!(parse(&removed).unwrap(), left);
     }
 
     #[test]
@@ -290,8 +261,11 @@ mod tests {
             ("[]", "it is not a JSON object"),
             ("{\"hooks\": []}", "`hooks` is not an object"),
             ("{\"hooks\": {\"After\": {}}}", "`After` is not a list"),
-            ("{\"allow\": null}", "`allow` is not a list"),
-            ("{\"allow\": [], \"allow\": []}", "`allow` is there twice"),
+            (
+                "{\"permissions\": {\"allow\": null}}",
+                "`allow` is not a list",
+            ),
+            ("{\"hooks\": {}, \"hooks\": {}}", "`hooks` is there twice"),
             ("{'a': 1}", "it is not JSON"),
             ("{\"key\": sk-secret}", "it is not JSON"),
         ];

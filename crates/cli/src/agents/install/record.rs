@@ -1,4 +1,4 @@
-//! A record of each changed file and a backup beside it, by which the change is taken back.
+//! A file of an agent with the record of its change and a backup, by which the change is taken back.
 
 use std::path::{Path, PathBuf};
 
@@ -14,34 +14,36 @@ use crate::units::hex;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The changed file.
-    pub(super) file: PathBuf,
+    file: PathBuf,
     /// Values that were added; empty if the whole file is ours.
     pub(super) additions: Vec<Addition>,
     /// True if there was a file before the change; the backup holds its bytes.
-    pub(super) had_file: bool,
+    had_file: bool,
     /// The file's text after the change.
     pub(super) written: String,
 }
 
-/// The record of a file and the backup beside it, which change together with the file.
+/// A file of an agent, which changes together with its record and the backup.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Tracked {
+    pub(super) file: AgentFile,
     json: AgentFile,
     pub(super) backup: AgentFile,
     pub(super) record: Option<Record>,
 }
 
-impl Kept {
-    /// Reads what a folder, which may be missing, holds about the file at `path`.
+impl Tracked {
+    /// Reads the file at `path`, and its record in a folder, which may be missing.
     pub(super) fn read(folder: &Path, path: &Path) -> Result<Self, Failure> {
         let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-        let file = |ending| AgentFile::read(&folder.join(hex(&digest[..8])).with_extension(ending));
-        let json = file("json")?;
+        let kept = |ending| AgentFile::read(&folder.join(hex(&digest[..8])).with_extension(ending));
+        let json = kept("json")?;
         let problem = "it is damaged; remove it, and Offcut's lines from the agent's settings";
         let record = json.bytes().map(serde_json::from_slice).transpose();
         Ok(Self {
+            file: AgentFile::read(path)?,
             record: record.map_err(because(json.path(), problem))?,
-            backup: file("backup")?,
+            backup: kept("backup")?,
             json,
         })
     }
@@ -52,25 +54,43 @@ impl Kept {
         record.and_then(|_| self.backup.bytes())
     }
 
-    /// Returns true if `file` is as the change left it, and the bytes before the change are known.
-    pub(super) fn undoes(&self, file: &AgentFile) -> bool {
-        self.record.as_ref().is_some_and(|record| {
-            file.bytes() == Some(record.written.as_bytes())
+    /// Gives the file the bytes before the change, if these are known and it is as the change left it. Returns true if
+    /// so.
+    pub(super) fn undo(&mut self) -> bool {
+        let is_known = self.record.as_ref().is_some_and(|record| {
+            self.file.bytes() == Some(record.written.as_bytes())
                 && record.had_file == self.original().is_some()
-        })
+        });
+        if is_known {
+            self.file.set(self.original().map(<[u8]>::to_vec));
+        }
+        is_known
     }
 
-    /// Keeps `record` and the bytes before the change, or forgets everything.
-    pub(super) fn set(&mut self, record: Option<Record>, original: Option<Vec<u8>>) {
+    /// Makes a record of the file as it is now, with `additions` to what it was, `original`.
+    pub(super) fn keep(&mut self, additions: Vec<Addition>, original: Option<Vec<u8>>) {
+        let written = String::from_utf8_lossy(self.file.bytes().unwrap_or_default()).into_owned();
+        let record = Record {
+            file: self.file.path().to_owned(),
+            additions,
+            had_file: original.is_some(),
+            written,
+        };
         // Pretty, since a person may look for a file here.
-        let json = record.as_ref().map(serde_json::to_vec_pretty);
-        self.json.set(json.and_then(Result::ok));
+        self.json.set(serde_json::to_vec_pretty(&record).ok());
         self.backup.set(original);
-        self.record = record;
+        self.record = Some(record);
+    }
+
+    /// Removes the record.
+    pub(super) fn forget(&mut self) {
+        self.json.set(None);
+        self.backup.set(None);
+        self.record = None;
     }
 
     /// The files of the record. They can be read by their user alone: settings hold secrets.
-    pub(super) fn files(&self) -> [&AgentFile; 2] {
+    pub(super) fn kept(&self) -> [&AgentFile; 2] {
         [&self.backup, &self.json]
     }
 }

@@ -11,7 +11,8 @@ use rustix::process::Signal;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use super::{not_started, or_passing, remote, server};
+use super::fallback::{not_started, or_passing};
+use super::{remote, server};
 use crate::commands::serve::{ADDRESS, listener};
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child, output, serving};

@@ -6,7 +6,7 @@ use offcut_mcp::{McpGateway, Remote};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 
-use super::or_passing;
+use super::fallback::or_passing;
 use crate::failure::{Failure, OrFail as _};
 use crate::{args, child};
 

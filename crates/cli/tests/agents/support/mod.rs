@@ -71,7 +71,7 @@ impl User {
     /// The journal's rows about an event.
     pub(crate) async fn rows(&self, agent: Agent, event: &Value) -> Vec<Row> {
         let answer = self.respond(agent, event.to_string().as_bytes()).await;
-        answer.unwrap().rows
+        answer.unwrap().row.into_iter().collect()
     }
 }
 

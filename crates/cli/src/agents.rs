@@ -58,8 +58,6 @@ pub struct AgentFacts {
     pub settings: AgentPlace,
     /// The file that an installation changes, in its settings and in a project: settings, or a plug-in of ours.
     pub installed: [&'static str; 2],
-    /// The file with its MCP servers, and the one in a project. `None` if it has no place for them.
-    pub servers: Option<(AgentPlace, &'static str)>,
     /// The folders of transcripts in its settings.
     pub transcripts: &'static [&'static str],
 }
@@ -110,10 +108,6 @@ static FACTS: [AgentFacts; 5] = [
         settings: CLAUDE_CODE,
         // Not the project's `settings.json`: others would get a program and a store that only this user has.
         installed: ["settings.json", ".claude/settings.local.json"],
-        servers: Some((
-            AgentPlace("CLAUDE_CONFIG_DIR", ".claude.json", ".claude.json"),
-            ".mcp.json",
-        )),
         transcripts: &["projects"],
     },
     AgentFacts {
@@ -128,8 +122,6 @@ static FACTS: [AgentFacts; 5] = [
         settings: CODEX,
         // Not `config.toml`, which holds other things too, and which the agent itself writes to.
         installed: ["hooks.json", ".codex/hooks.json"],
-        // Its hook shortens their results.
-        servers: None,
         transcripts: &["sessions", "archived_sessions"],
     },
     AgentFacts {
@@ -143,14 +135,6 @@ static FACTS: [AgentFacts; 5] = [
         home: GEMINI_CLI,
         settings: GEMINI_CLI,
         installed: ["settings.json", ".gemini/settings.json"],
-        servers: Some((
-            AgentPlace(
-                "GEMINI_CLI_HOME",
-                ".gemini/settings.json",
-                ".gemini/settings.json",
-            ),
-            ".gemini/settings.json",
-        )),
         // They are in the folder of each project.
         transcripts: &[],
     },
@@ -165,8 +149,6 @@ static FACTS: [AgentFacts; 5] = [
         home: AgentPlace("XDG_DATA_HOME", "opencode", ".local/share/opencode"),
         settings: OPENCODE,
         installed: ["plugins/offcut.js", ".opencode/plugins/offcut.js"],
-        // One of two files in these folders.
-        servers: Some((OPENCODE, "")),
         // They are in a database.
         transcripts: &[],
     },
@@ -181,7 +163,6 @@ static FACTS: [AgentFacts; 5] = [
         home: AgentPlace("", "", ".pi"),
         settings: AgentPlace("PI_CODING_AGENT_DIR", "", ".pi/agent"),
         installed: ["extensions/offcut.js", ".pi/extensions/offcut.js"],
-        servers: None,
         transcripts: &["sessions"],
     },
 ];

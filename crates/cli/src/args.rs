@@ -52,7 +52,7 @@ pub(crate) enum Command {
     ///
     /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
     /// nothing changes. `uninstall` takes it out.
-    Install(Install),
+    Install(Place),
     /// Take Offcut out of a coding agent's settings.
     ///
     /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
@@ -338,19 +338,6 @@ pub(crate) struct Hook {
     pub(crate) agent: String,
     #[command(flatten)]
     pub(crate) of_user: OfUser,
-}
-
-/// An agent, and changes of its settings.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Install {
-    #[command(flatten)]
-    pub(crate) place: Place,
-    /// Put `offcut mcp` in front of the MCP servers over stdio in the agent's settings too. With --project,
-    /// in the project's own file, which others may share. Not Codex, whose hook shortens their results, nor pi; on Linux
-    /// and macOS.
-    #[cfg(unix)]
-    #[arg(long)]
-    pub(crate) mcp_servers: bool,
 }
 
 /// An agent, and the place of its settings.

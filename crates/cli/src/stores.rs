@@ -71,11 +71,6 @@ pub(crate) fn meanings(stores: &[Arc<dyn Backend>], named: &str) -> Vec<Location
     locations.chain(keyed).collect()
 }
 
-/// Returns the directory at `url` if it does not exist yet; storing something creates it.
-pub(crate) fn missing(url: &StoreUrl) -> Option<&Path> {
-    url.directory().filter(|path| !path.exists())
-}
-
 /// Lists the URLs of all stores that `settings` name.
 pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
     let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);

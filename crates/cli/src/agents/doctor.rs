@@ -10,8 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agents::install::{
-    AgentFile, Installation, command_of_plugin, commands_in, installed_path, parse_settings,
-    read_text, refused,
+    AgentFile, Installation, command_of_plugin, commands_in, parse_settings, read_text, refused,
 };
 use crate::agents::{Agent, AgentFacts, log};
 use crate::failure::Failure;
@@ -74,7 +73,6 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
             "change what it names, then try again",
         )),
     }
-    findings.extend(servers(installation));
     findings
 }
 
@@ -126,7 +124,7 @@ fn commands(
 ) -> Result<Option<(String, Value)>, Failure> {
     let agent = installation.agent;
     let install = format!("`offcut install {agent}`");
-    let file = &installed_path(agent, &installation.scope)?;
+    let file = &installation.path()?;
     let path = file.display();
     let is_up_to_date = installation.is_up_to_date()?;
     let (settings, commands) = if agent.facts().event.is_empty() {
@@ -286,33 +284,6 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
         ));
     }
     findings
-}
-
-/// Finds MCP servers that can't start, because the program in front of them is gone.
-fn servers(installation: &Installation) -> Option<Finding> {
-    let agent = installation.agent;
-    let servers = match installation.servers() {
-        Ok(servers) => servers?,
-        Err(error) => {
-            let advice = "change what it names, then try again";
-            return Some(note(error.to_string(), advice));
-        }
-    };
-    let is_gone = |front: &[String]| {
-        let program = front.last().map(Path::new);
-        program.is_some_and(|program| program.is_absolute() && !program.is_file())
-    };
-    let fronts = servers.wrapped.iter().zip(&servers.fronts);
-    let gone = fronts.filter(|(_, front)| is_gone(front));
-    let names: Vec<_> = gone.map(|(name, _)| name.as_str()).collect();
-    (!names.is_empty()).then(|| problem(
-        format!(
-            "MCP servers that can't start, since the program in front of them in {} is gone: {}",
-            servers.path.display(),
-            names.join(", ")
-        ),
-        format!("run `offcut install {agent} --mcp-servers` again; mend one that you put there yourself"),
-    ))
 }
 
 #[cfg(test)]

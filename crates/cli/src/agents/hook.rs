@@ -123,6 +123,6 @@ fn plain_text(
     });
     Ok(EventText {
         spilled,
-        ..EventText::several(&event.tool_use_id, texts)
+        ..EventText::new(&event.tool_use_id, texts)
     })
 }

@@ -47,7 +47,8 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     if settings.backend_url.is_none() {
         output::note("it names no backend: set one in your program, or `backend` in the file");
     }
-    for missing in stores::named_in(&settings).filter_map(stores::missing) {
+    let directories = stores::named_in(&settings).filter_map(StoreUrl::directory);
+    for missing in directories.filter(|directory| !directory.exists()) {
         output::note(&format!(
             "the directory {} does not exist yet: it is made on first use",
             missing.display()

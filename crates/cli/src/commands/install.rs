@@ -7,27 +7,20 @@ use serde_json::json;
 
 use crate::agents::Agent;
 use crate::agents::doctor::{self, Level};
-use crate::agents::install::{Changed, Installation, Outcome, Scope, Servers};
+use crate::agents::install::{Installation, Outcome, Scope};
 use crate::agents::layout::Home;
 use crate::failure::{FAILED, Failure, OrFail as _};
 use crate::{args, output, settings};
 
 /// Puts Offcut into an agent's settings.
-pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
-    let installation = installation(&args.place)?;
+pub(crate) fn install(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
+    let installation = installation(args)?;
     let agent = installation.agent;
     let _alone = installation.lock()?;
-    #[cfg(unix)]
-    let has_servers = args.mcp_servers;
-    #[cfg(not(unix))]
-    let has_servers = false;
-    let changed = match has_servers {
-        true => installation.install_with_servers()?,
-        false => installation.install()?,
-    };
-    let args = &args.place;
+    let changed = installation.install()?;
     if json {
-        return write_json(args, &changed);
+        output::write_json(&changed)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let first = match changed.outcome {
         Outcome::Unchanged => "is unchanged: Offcut is in it already",
@@ -40,11 +33,6 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     }
     if let Some(backup) = &changed.backup {
         text += &format!("  Backup: {}\n", backup.display());
-    }
-    if let Some(servers) = &changed.servers {
-        text += &in_words(servers);
-    } else if has_servers {
-        text += &format!("Offcut is put in front of no MCP servers of {agent}\n");
     }
     if agent == Agent::Codex {
         text += "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n";
@@ -73,32 +61,16 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
     let _alone = is_there.then(|| installation.lock()).transpose()?;
     let changed = installation.uninstall()?;
     if json {
-        return write_json(args, &changed);
-    }
-    let mut text = String::new();
-    if let Some(servers) = &changed.servers {
-        let path = servers.path.display();
-        text += &format!("{path}: MCP servers run without Offcut again\n");
+        output::write_json(&changed)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let path = changed.path.display();
-    text += &match changed.outcome {
+    let mut text = match changed.outcome {
         Outcome::Restored if !changed.path.exists() => format!("{path} is removed\n"),
         Outcome::Restored => format!("{path} is as it was before\n"),
-        Outcome::Removed => {
-            format!(
-                "{path} has changed since, or its backup is gone; only Offcut's values were removed\n"
-            )
-        }
+        Outcome::Removed => format!("{path} loses Offcut's values alone: it has changed since\n"),
         _ => format!("{path} is unchanged: Offcut is not in it\n"),
     };
-    let servers = installation.servers().ok().flatten();
-    if let Some(servers) = servers.filter(|servers| !servers.wrapped.is_empty()) {
-        text += &format!(
-            "{}: Offcut stays in front of {}, with options of its own; take it out by hand if it is to go\n",
-            servers.path.display(),
-            output::visible(&servers.wrapped.join(", "))
-        );
-    }
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let projects = Agent::GeminiCli.facts().home.join("tmp");
     let projects = projects.filter(|_| args.agent == Agent::GeminiCli);
@@ -138,38 +110,6 @@ pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure
         .iter()
         .any(|finding| finding.level == Level::Problem);
     Ok(ExitCode::from(if has_problem { FAILED } else { 0 }))
-}
-
-/// The servers that have Offcut in front, and those that have none.
-fn in_words(servers: &Servers) -> String {
-    let path = servers.path.display();
-    let names = |names: &[String]| output::visible(&names.join(", "));
-    let mut text = match servers.wrapped.is_empty() {
-        true => format!("{path} names no MCP servers over stdio\n"),
-        false => format!(
-            "{path}: Offcut is in front of {}\n",
-            names(&servers.wrapped)
-        ),
-    };
-    if !servers.others.is_empty() {
-        text += &format!(
-            "  As they were, because they have a URL, or a command that is no text: {}. `offcut mcp --listen` can stand in front of a URL.\n",
-            names(&servers.others)
-        );
-    }
-    text
-}
-
-fn write_json(args: &args::Place, changed: &Changed) -> Result<ExitCode, Failure> {
-    output::write_json(&json!({
-        "agent": args.agent.facts().name,
-        "path": changed.path,
-        "outcome": changed.outcome,
-        "backup": changed.backup,
-        "values": changed.values,
-        "servers": changed.servers,
-    }))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn installation(args: &args::Place) -> Result<Installation, Failure> {

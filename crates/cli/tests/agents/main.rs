@@ -14,6 +14,5 @@ mod hook;
 mod install;
 mod plain;
 mod plugins;
-mod servers;
 mod support;
 mod tenants;

@@ -30,11 +30,6 @@ pub trait Client: Tools {
     /// Trusts the installed hook, as the user would who is asked. `command` runs its program for the user.
     fn trust(&self, _command: Command, _home: &Path) {}
 
-    /// Arguments of the installation.
-    fn options(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// Its words about output that it has put into a file, of which it shows an excerpt.
     fn excerpt(&self) -> &'static str;
 
@@ -202,8 +197,7 @@ pub fn run<C: Client>(client: &C, offcut: Offcut, script: impl FnOnce(&Path) -> 
     let place = Place::new(client, script);
     let is_installed = offcut == Offcut::Installed;
     if is_installed {
-        let install = [&["install", C::NAME], client.options()].concat();
-        println!("{}", place.program(&install));
+        println!("{}", place.program(&["install", C::NAME]));
         let mut command = Command::new(place.agents.join(C::PROGRAM));
         environment(&mut command, place.home.path());
         client.trust(command, place.home.path());

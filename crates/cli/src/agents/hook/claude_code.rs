@@ -25,7 +25,7 @@ pub(super) fn texts(event: &Event, surroundings: &Surroundings) -> Vec<EventText
         if texts.iter().all(String::is_empty) {
             return None;
         }
-        let mut text = EventText::several(&event.tool_use_id, texts);
+        let mut text = EventText::new(&event.tool_use_id, texts);
         if places[0] == "/stderr" {
             text.id += "-stderr";
         }

@@ -24,7 +24,7 @@ pub(super) fn text(event: &Event) -> Option<EventText> {
     Some(EventText {
         shown: text.len().min(OWN_LIMIT),
         stays: is_failed || !is_of_server || id.starts_with(FROM_PROGRAM),
-        ..EventText::new(id, text)
+        ..EventText::new(id, vec![text])
     })
 }
 

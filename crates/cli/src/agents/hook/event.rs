@@ -76,13 +76,8 @@ pub(super) struct EventText {
 }
 
 impl EventText {
-    /// A text of which the agent would show everything.
-    pub(super) fn new(id: &str, text: String) -> Self {
-        Self::several(id, vec![text])
-    }
-
     /// Texts of which the agent would show everything.
-    pub(super) fn several(id: &str, texts: Vec<String>) -> Self {
+    pub(super) fn new(id: &str, texts: Vec<String>) -> Self {
         Self {
             id: id.to_owned(),
             shown: texts.iter().map(String::len).sum(),

@@ -26,7 +26,7 @@ pub(super) fn text(event: &Event, surroundings: &Surroundings) -> Option<EventTe
     Some(EventText {
         stays: is_failed || event.tool_name == SKILL,
         around,
-        ..EventText::new(&id(event), text)
+        ..EventText::new(&id(event), vec![text])
     })
 }
 

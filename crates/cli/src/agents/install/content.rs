@@ -54,7 +54,6 @@ impl Content {
     /// Returns true if `file` has it. Settings of `agent` under which a replaced result would be an error are refused.
     pub(super) fn is_in(&self, file: &AgentFile, agent: Agent) -> Result<bool, Failure> {
         match self {
-            Self::Values(additions) if additions.is_empty() => Ok(true),
             Self::Values(additions) => {
                 let settings = file.json()?;
                 if agent == Agent::GeminiCli && !has_reader(&settings) {
@@ -142,16 +141,9 @@ fn line_of(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-fn hook_words(installation: &Installation) -> Result<Vec<String>, Failure> {
-    words(installation, ["hook", installation.agent.facts().name])
-}
-
-/// The words of a command of Offcut. A folder of the user that is not the default one is named, since an agent may run
+/// The words of the command of a hook. A folder of the user that is not the default one is named, since an agent may run
 /// without the variable.
-pub(super) fn words(
-    installation: &Installation,
-    arguments: [&str; 2],
-) -> Result<Vec<String>, Failure> {
+fn hook_words(installation: &Installation) -> Result<Vec<String>, Failure> {
     let home = &installation.home;
     let mut words = Vec::new();
     if Home::by_default().as_ref() != Some(home) {
@@ -159,7 +151,7 @@ pub(super) fn words(
         words.push(format!("OFFCUT_HOME={}", text(home.path())?));
     }
     words.push(text(&installation.program)?.to_owned());
-    words.extend(arguments.map(str::to_owned));
+    words.extend(["hook", installation.agent.facts().name].map(str::to_owned));
     Ok(words)
 }
 

@@ -101,11 +101,6 @@ impl AgentFile {
         self.bytes = Some(text.into_bytes());
     }
 
-    /// Returns true if it is not as it was found.
-    pub(crate) fn is_changed(&self) -> bool {
-        self.bytes != self.found
-    }
-
     /// Gives the file `new` bytes in place of the `old` ones in one step, or removes it. Its mode stays, and a link stays a
     /// link. A file with something that a new one would not have, such as another owner, is written in place.
     fn replace(&self, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), Failure> {
@@ -164,7 +159,7 @@ impl AgentFile {
 
 /// Writes the changes of all files, in this order, or none.
 pub(super) fn write_all(files: &[&AgentFile]) -> Result<(), Failure> {
-    for file in files.iter().filter(|file| file.is_changed()) {
+    for file in files.iter().filter(|file| file.bytes != file.found) {
         let found = fs::metadata(&file.target);
         if found.is_ok_and(|found| found.permissions().readonly()) {
             return Err(file.refused(

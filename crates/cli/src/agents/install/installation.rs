@@ -16,28 +16,6 @@ pub enum Scope {
     Project(PathBuf),
 }
 
-impl Scope {
-    /// The file of `agent` in this scope: `of_user`, or `of_project` in the project's folder.
-    pub(super) fn place(
-        &self,
-        agent: Agent,
-        of_user: Option<PathBuf>,
-        of_project: &str,
-    ) -> Result<PathBuf, Failure> {
-        match self {
-            Self::User => of_user.ok_or_else(|| {
-                let problem = "there is no home directory; set HOME";
-                refused(Path::new(agent.facts().name), problem)
-            }),
-            Self::Project(folder) => {
-                let problem = "it can't be opened; name the folder of a project";
-                let opened = folder.canonicalize().map_err(because(folder, problem));
-                opened.map(|folder| folder.join(of_project))
-            }
-        }
-    }
-}
-
 /// An installation: an agent, the place of its settings, and what they are to name.
 #[derive(Debug, Clone)]
 pub struct Installation {
@@ -54,10 +32,21 @@ pub struct Installation {
     pub program: PathBuf,
 }
 
-/// The change that is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Goal {
-    Install,
-    InstallWithServers,
-    Uninstall,
+impl Installation {
+    /// The file that an installation changes: the agent's settings, or a plug-in of ours.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+        let facts = self.agent.facts();
+        let [of_user, of_project] = facts.installed;
+        match &self.scope {
+            Scope::User => facts.settings.join(of_user).ok_or_else(|| {
+                let problem = "there is no home directory; set HOME";
+                refused(Path::new(facts.name), problem)
+            }),
+            Scope::Project(folder) => {
+                let problem = "it can't be opened; name the folder of a project";
+                let opened = folder.canonicalize().map_err(because(folder, problem));
+                opened.map(|folder| folder.join(of_project))
+            }
+        }
+    }
 }

@@ -143,7 +143,7 @@ fn remove_hooks(group: CstNode, is_ours: impl Fn(&str) -> bool) -> Vec<String> {
 }
 
 /// The property called `name`, which must not be there twice: an agent takes the last one.
-pub(super) fn property(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, String> {
+fn property(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, String> {
     let mut found = object
         .properties()
         .into_iter()
@@ -159,7 +159,7 @@ fn is_equal(node: &CstNode, value: &Value) -> bool {
     node.to_serde_value().as_ref() == Some(value)
 }
 
-pub(super) fn root(text: &str) -> Result<CstRootNode, String> {
+fn root(text: &str) -> Result<CstRootNode, String> {
     // Comments and trailing commas are common; anything else, an agent would not read either.
     let options = ParseOptions {
         allow_comments: true,

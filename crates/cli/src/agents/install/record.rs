@@ -23,11 +23,12 @@ pub(super) struct Record {
     pub(super) written: String,
 }
 
-/// A file of an agent, which changes together with its record and the backup.
+/// A file of an agent, which changes together with its record and the backup. These can be read by their user alone:
+/// settings hold secrets.
 #[derive(Debug)]
 pub(super) struct Tracked {
     pub(super) file: AgentFile,
-    json: AgentFile,
+    pub(super) json: AgentFile,
     pub(super) backup: AgentFile,
     pub(super) record: Option<Record>,
 }
@@ -87,10 +88,5 @@ impl Tracked {
         self.json.set(None);
         self.backup.set(None);
         self.record = None;
-    }
-
-    /// The files of the record. They can be read by their user alone: settings hold secrets.
-    pub(super) fn kept(&self) -> [&AgentFile; 2] {
-        [&self.backup, &self.json]
     }
 }

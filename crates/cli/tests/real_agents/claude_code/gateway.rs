@@ -24,8 +24,6 @@ enum Way {
     Command,
     /// Its URL is in the settings, and it runs.
     Url(Mutex<Option<Running>>),
-    /// `offcut install` puts its command before the server's.
-    Installed,
 }
 
 /// A process that ends with its test.
@@ -89,7 +87,6 @@ impl Client for WithGateway {
     }
 
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
-        let bare = json!({"type": "stdio", "command": mcp[0], "args": [mcp[1]]});
         let server = match &self.1 {
             Way::Command => {
                 let gateway = env!("CARGO_BIN_EXE_offcut");
@@ -100,24 +97,11 @@ impl Client for WithGateway {
                 *running.lock().unwrap() = Some(gateway);
                 json!({"type": "http", "url": url})
             }
-            Way::Installed => {
-                let user = json!({"mcpServers": {"probe": bare}});
-                write(&home.join(".claude.json"), &user);
-                write(&home.join("mcp.json"), &json!({"mcpServers": {}}));
-                return;
-            }
         };
         write(
             &home.join("mcp.json"),
             &json!({"mcpServers": {"probe": server}}),
         );
-    }
-
-    fn options(&self) -> &'static [&'static str] {
-        match self.1 {
-            Way::Installed => &["--mcp-servers"],
-            _ => &[],
-        }
     }
 
     fn start(&self, command: &mut Command, home: &Path, url: &str) {
@@ -160,24 +144,18 @@ fn hint(text: &str) -> Option<Hint> {
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_reads_results_of_a_server_behind_the_gateway() {
-    claude_code_reads_results(Way::Command, Offcut::Absent);
+    claude_code_reads_results(Way::Command);
 }
 
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_reads_results_over_http() {
-    claude_code_reads_results(Way::Url(Mutex::default()), Offcut::Absent);
+    claude_code_reads_results(Way::Url(Mutex::default()));
 }
 
-#[test]
-#[ignore = "needs Claude Code: scripts/agents claude-code"]
-fn claude_code_reads_results_of_a_server_that_install_has_wrapped() {
-    claude_code_reads_results(Way::Installed, Offcut::Installed);
-}
-
-fn claude_code_reads_results(way: Way, offcut: Offcut) {
+fn claude_code_reads_results(way: Way) {
     let client = ClaudeCode { rules: None };
-    let session = run(&WithGateway(client, way), offcut, script);
+    let session = run(&WithGateway(client, way), Offcut::Absent, script);
     assert_eq!(session.code, Some(0));
     let [rows, row, table, cell] = &session.rounds[..] else {
         panic!("{:#?}", session.rounds);

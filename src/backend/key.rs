@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::backend::error_chain::debug_as_chain;
+use crate::backend::error::debug_as_chain;
 
 /// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
 ///

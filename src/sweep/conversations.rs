@@ -13,11 +13,9 @@ use super::report::Tally;
 pub(super) struct Conversations(pub(super) BTreeMap<String, Conversation>);
 
 /// Everything that all stores hold of one conversation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Conversation {
     pub(super) parts: Vec<StoredPart>,
-    /// Time at which something was last stored, or old content was last read.
-    pub(super) newest: SystemTime,
 }
 
 /// A result, a record of decisions, or a day of reading.
@@ -31,25 +29,24 @@ pub(super) struct StoredPart {
 impl Conversations {
     /// Adds `entry` if it belongs to a conversation.
     pub(super) fn take(&mut self, store: usize, entry: Entry) {
-        let Some(prefix) = entry.key.conversation() else {
-            return;
-        };
-        let conversation = self
-            .0
-            .entry(prefix.to_owned())
-            .or_insert_with(|| Conversation {
-                parts: Vec::new(),
-                newest: entry.stored_at,
-            });
-        conversation.newest = conversation.newest.max(entry.stored_at);
-        conversation.parts.push(StoredPart { store, entry });
+        if let Some(prefix) = entry.key.conversation() {
+            let conversation = self.0.entry(prefix.to_owned()).or_default();
+            conversation.parts.push(StoredPart { store, entry });
+        }
     }
 }
 
 impl Conversation {
+    /// Time at which something was last stored, or old content was last read.
+    fn newest(&self) -> Option<SystemTime> {
+        self.parts.iter().map(|part| part.entry.stored_at).max()
+    }
+
     pub(super) fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
-        tally.conversations = 1;
+        let mut tally = Tally {
+            conversations: 1,
+            ..Tally::default()
+        };
         let bytes = self.parts.iter().map(|part| part.entry.bytes);
         bytes.for_each(|bytes| tally.add(bytes));
         tally
@@ -82,12 +79,14 @@ pub(super) fn choose<'c>(
         dry_run: _,
     } = policy;
     let is_idle = |conversation: &Conversation, time: Duration| {
-        let idle = now.duration_since(conversation.newest);
-        idle.is_ok_and(|idle| idle > time)
+        let idle = conversation
+            .newest()
+            .map(|newest| now.duration_since(newest));
+        idle.is_some_and(|idle| idle.is_ok_and(|idle| idle > time))
     };
     let bytes = unnamed.iter().map(|(_, one)| one.tally().bytes);
     let mut left = bytes.fold(0, u64::saturating_add);
-    unnamed.sort_by_key(|(_, conversation)| conversation.newest);
+    unnamed.sort_by_cached_key(|(_, conversation)| conversation.newest());
     let mut gone = Vec::new();
     for (prefix, conversation) in unnamed {
         let is_over = quota_bytes.is_some_and(|quota| left > quota);

@@ -128,19 +128,22 @@ impl Objects {
     pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
         // Some servers accept numbers of 63 bits only, and no object is longer than that.
         let range = range.start..range.end.min(i64::MAX as u64);
-        if range.is_empty() {
-            return self.within_timeout(self.read_length(path)).await;
-        }
-        match self.within_timeout(self.get(path, range.clone())).await {
-            // Stores refuse a range that begins past the end, and every range of an empty object.
-            Err(trouble) if trouble.kind == Kind::Range => {
-                match self.within_timeout(self.read_length(path)).await? {
-                    page if page.total <= range.start => Ok(page),
-                    _ => Err(trouble),
-                }
+        let read = async {
+            if range.is_empty() {
+                return self.read_length(path).await;
             }
-            done => done,
-        }
+            match self.get(path, range.clone()).await {
+                // Stores refuse a range that begins past the end, and every range of an empty object.
+                Err(trouble) if trouble.kind == Kind::Range => {
+                    match self.read_length(path).await? {
+                        page if page.total <= range.start => Ok(page),
+                        _ => Err(trouble),
+                    }
+                }
+                done => done,
+            }
+        };
+        self.within_timeout(read).await
     }
 
     async fn get(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {

@@ -20,10 +20,8 @@
 pub(crate) mod content;
 mod contract;
 mod error;
-mod error_chain;
 #[cfg(feature = "fs")]
 mod fs;
-mod home;
 pub(crate) mod key;
 pub(crate) mod layout;
 mod memory;
@@ -32,9 +30,8 @@ mod url;
 
 pub use content::REUSED_FOR;
 pub use contract::{Backend, Entry, Location, PutOutcome, ReadRange, Writer};
-pub use error::{BackendError, ErrorKind};
-pub use error_chain::ErrorChain;
-pub(crate) use error_chain::{debug_as_chain, with_source};
+pub use error::{BackendError, ErrorChain, ErrorKind};
+pub(crate) use error::{debug_as_chain, with_source};
 #[cfg(feature = "fs")]
 pub use fs::Fs;
 pub use key::{Key, KeyError};

@@ -4,8 +4,6 @@ mod advice;
 mod error;
 mod file;
 mod policy;
-mod preset;
-mod size;
 mod tool_policy;
 mod values;
 
@@ -25,22 +23,28 @@ pub use file::read_toml;
 pub use file::{SettingsError, read_file, read_json};
 pub use tool_policy::ToolPolicy;
 pub(crate) use tool_policy::{Hooks, Policy};
-use values::Preset;
 pub use values::{OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
+
+/// The settings that a file starts from: `preset = "recommended"`. The file's own options override
+/// them one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Preset {
+    Recommended,
+    Eino,
+    Anthropic,
+}
 
 /// Calls `$declare` with the options that are data, one a row, in the order of docs/options.md: name, type and default,
 /// then where the option can be set in code. `set` has the argument of the builder's setter, and the user's code that
 /// it takes the place of; `tool` the same for the policy of a tool that may override it, and the type of its value there.
-/// An option without `set` has a setter of its own. `elsewhere` has other names for the same: those of Anthropic's context
-/// editing, LangChain's `ClearToolUsesEdit`, pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and common first
-/// guesses; tables in docs/comparison.md list them. A test names any option that is missing on its page.
+/// An option without `set` has a setter of its own. A test names any option that is missing on its page.
 macro_rules! options {
     ($declare:ident) => {
         $declare! {
             /// Prefix of all stored content under the backend's own root: `<root_dir>/trunc/<id>`. At most
             /// 8 safe segments; see [`Key`](crate::backend::Key).
-            root_dir: String = String::new(), set(impl Into<String>),
-                elsewhere("root");
+            root_dir: String = String::new(), set(impl Into<String>);
             /// Source of the `<id>` in those paths.
             names: StoredNames = StoredNames::CallId, set(StoredNames);
             /// If true, results are never truncated.
@@ -48,20 +52,18 @@ macro_rules! options {
             /// If true, the clear pass does nothing.
             skip_clear: bool = false, set(bool), tool(bool): bool;
             /// Name of the reading tool that hints mention. `None`, or `false` in files, mentions no tool.
-            #[serde(with = "values::name_or_false")]
-            read_file_tool_name: Option<String> = Some("read_file".into()),
-                elsewhere("reader");
+            #[serde(deserialize_with = "values::name_or_false")]
+            read_file_tool_name: Option<String> = Some("read_file".into());
             /// A result is truncated if its texts together have strictly more bytes than this. If you set it for
             /// a tool, on the builder, or in a file over a preset, but leave `preview_above` unset there,
             /// results up to this limit stay whole.
-            #[serde(deserialize_with = "size::bytes")]
-            max_length_for_trunc: usize = 50_000, set(usize), tool(usize): usize, read by "size::optional",
-                elsewhere("bands", "limit", "max_bytes", "max_chars", "max_length", "max_output", "over");
+            #[serde(deserialize_with = "values::size")]
+            max_length_for_trunc: usize = 50_000, set(usize), tool(usize): usize, read by "values::optional_size";
             /// A result within the limit also becomes a preview if one of its texts has strictly more bytes
             /// than this and the preview saves a quarter. `None` leaves all results within the limit whole.
-            #[serde(deserialize_with = "size::optional")]
+            #[serde(deserialize_with = "values::optional_size")]
             preview_above: Option<usize> = None, set(impl Into<Option<usize>>),
-                tool(usize): usize, read by "size::optional";
+                tool(usize): usize, read by "values::optional_size";
             /// If true, file contents read by a call get no preview while they are within the limit: the
             /// model often edits the file next, and must quote it exactly. Such calls are recognized by
             /// common tool names, `Read` or `read_file`, and by common shell commands, `cat` or `sed -n`.
@@ -72,60 +74,50 @@ macro_rules! options {
             /// Maximum size in bytes of a truncated result's preview, marks included: a number, or a curve
             /// over the bytes of the text.
             preview_length: PreviewLength = PreviewLength::Bytes(8_000), set(impl Into<PreviewLength>),
-                tool(impl Into<PreviewLength>): PreviewLength,
-                elsewhere("preview_chars");
+                tool(impl Into<PreviewLength>): PreviewLength;
             /// Maximum size in bytes of a cleared result's preview.
             stub_length: PreviewLength = PreviewLength::Bytes(0), set(impl Into<PreviewLength>),
                 tool(impl Into<PreviewLength>): PreviewLength;
             /// Tools whose results are never truncated.
             trunc_exclude_tools: Vec<String> = Vec::new();
             /// Tools whose results are never cleared.
-            clear_exclude_tools: Vec<String> = Vec::new(),
-                elsewhere("exclude_tools");
+            clear_exclude_tools: Vec<String> = Vec::new();
             /// Method of counting tokens.
-            token_counter: TokenCounter = TokenCounter::default(), set(TokenCounter) in place of counter,
-                elsewhere("count_tokens", "encoding", "tokenizer");
+            token_counter: TokenCounter = TokenCounter::default(), set(TokenCounter) in place of counter;
             /// The clear pass acts if all messages and tool schemas together have strictly more tokens.
-            max_tokens_for_clear: u64 = 30_000, set(u64),
-                elsewhere("clear_threshold", "context_limit", "max_tokens", "threshold", "trigger", "trigger_tokens");
+            max_tokens_for_clear: u64 = 30_000, set(u64);
             /// Number of newest rounds that stay. Results that the model has not answered always stay. So 0
             /// and 1 are equivalent in a loop that runs the pass before each call, where the newest round
             /// is still unanswered.
-            clear_retention_suffix_limit: usize = 1, set(usize),
-                elsewhere("keep", "keep_last", "keep_pairs", "keep_recent", "keep_rounds");
+            clear_retention_suffix_limit: usize = 1, set(usize);
             /// The pass clears nothing if it would free fewer tokens. Repeated decisions do not count. A `max_tokens_for_clear` that is set below a preset's lowers
             /// this in proportion, unless this is set too.
-            clear_at_least_tokens: u64 = 0, set(u64),
-                elsewhere("clear_at_least", "min_clear_tokens");
+            clear_at_least_tokens: u64 = 0, set(u64);
             /// If true, arguments of old calls are stored and replaced too.
             clear_tool_inputs: bool = false, set(bool);
             /// Arguments of at most this many bytes stay even then: a path or a command costs little and
             /// shows what was done. In longer ones, the longest strings are replaced until this many bytes
             /// are left besides hints.
-            #[serde(deserialize_with = "size::bytes")]
+            #[serde(deserialize_with = "values::size")]
             clear_tool_inputs_above: usize = 0, set(usize);
             /// A user's text of strictly more bytes, such as a pasted log, is stored and replaced like an old
             /// result once as many newer turns of the model as `clear_retention_suffix_limit` says follow it, and at
             /// least one. It leaves a preview of `preview_length`. `None` keeps texts of users, unless the provider has
             /// refused the conversation as too long.
-            #[serde(deserialize_with = "size::optional")]
+            #[serde(deserialize_with = "values::optional_size")]
             clear_user_texts_above: Option<usize> = None, set(impl Into<Option<usize>>);
             /// If true, results marked as errors, each up to the maximum of `preview_length`, are cleared only if all else
             /// leaves the conversation over the threshold.
             keep_errors: bool = true, set(bool), tool(bool): bool;
             /// Action when the store fails.
-            on_offload_error: OnStoreFailure = OnStoreFailure::KeepOriginal, set(OnStoreFailure),
-                elsewhere("on_error");
+            on_offload_error: OnStoreFailure = OnStoreFailure::KeepOriginal, set(OnStoreFailure);
             /// The language of the sentences in hints.
-            language: Language = Language::English, set(Language),
-                elsewhere("lang");
+            language: Language = Language::English, set(Language);
             /// Sentences that replace the built-in ones in hints, by language. They don't affect a hint's
             /// header or preview.
-            templates: BTreeMap<Language, BTreeMap<Sentence, String>> = BTreeMap::new(),
-                elsewhere("placeholder");
+            templates: BTreeMap<Language, BTreeMap<Sentence, String>> = BTreeMap::new();
             /// Overrides for single tools, by name.
-            tool_config: BTreeMap<String, ToolPolicy> = BTreeMap::new(),
-                elsewhere("per_tool", "tools");
+            tool_config: BTreeMap<String, ToolPolicy> = BTreeMap::new();
         }
     };
 }
@@ -136,8 +128,7 @@ macro_rules! settings {
         $(#[$meta:meta])*
         $option:ident: $type:ty = $default:expr
             $(, set($argument:ty) $(in place of $($code:ident).+)?)?
-            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
-            $(, elsewhere($($name:literal),*))?;
+            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?;
     )*) => {
         /// All options that are data. Callbacks and backends are set on the [`Builder`](crate::Builder).
         ///
@@ -184,12 +175,8 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// The options by their names in files, and the names that others give to the same.
-            const NAMES: &[(&str, &[&str])] = &[
-                ("preset", &[]),
-                ("backend", &["path", "storage", "store", "url"]),
-                $((stringify!($option), &[$($($name),*)?]),)*
-            ];
+            /// The options by their names in files.
+            const NAMES: &[&str] = &["preset", "backend", $(stringify!($option),)*];
 
             /// Puts the options that a file has, by its own names, over `preset`.
             fn over(self, mut preset: Self, has: impl Fn(&str) -> bool) -> Self {
@@ -277,6 +264,34 @@ impl Settings {
             clear_tool_inputs: true,
             clear_tool_inputs_above: 800,
             ..Self::default()
+        }
+    }
+
+    /// Puts the options that a file `has` over the preset that it names.
+    pub(super) fn over_preset(mut self, has: impl Fn(&str) -> bool) -> Self {
+        let preset = match self.preset.take() {
+            None => return self,
+            Some(Preset::Recommended) => Self::recommended(),
+            Some(Preset::Eino) => Self::eino(),
+            Some(Preset::Anthropic) => Self::anthropic(),
+        };
+        let given_threshold = preset.max_tokens_for_clear;
+        let mut settings = self.over(preset, &has);
+        settings.settle(given_threshold, has);
+        settings
+    }
+
+    /// Settles what depends on whether other options were set, as `is_set` says, over settings with the
+    /// threshold `given`.
+    pub(crate) fn settle(&mut self, given: u64, is_set: impl Fn(&str) -> bool) {
+        // The limit would not mean what it says if shorter results got previews.
+        if is_set("max_length_for_trunc") && !is_set("preview_above") {
+            self.preview_above = None;
+        }
+        // A threshold that is lowered alone lowers this in proportion.
+        if !is_set("clear_at_least_tokens") && self.max_tokens_for_clear < given {
+            let share = self.max_tokens_for_clear as f64 / given as f64;
+            self.clear_at_least_tokens = (self.clear_at_least_tokens as f64 * share) as u64;
         }
     }
 

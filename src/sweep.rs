@@ -36,20 +36,16 @@
 //! `docs/sweeping.md` in the repository has the proof, and says what is not promised.
 
 mod conversations;
-mod file;
 mod folder;
 mod index;
 mod live;
-mod live_error;
 mod names;
-mod paths;
 mod policy;
 mod report;
 mod run;
 mod spelling;
 
 pub use live::Live;
-pub use live_error::LiveError;
 pub use policy::SweepPolicy;
 pub use report::{SweepError, SweepFailure, SweepReport, Tally};
 pub use run::sweep;

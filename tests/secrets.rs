@@ -253,6 +253,7 @@ fn o4_a_misspelt_url_is_not_taken_as_a_directory() {
         "s3:bucket",
         "agents?token=abc",
         "file:/var/x",
+        "file:///var/x",
         "file:///var/x?token=abc",
         "file:///var/my%20dir",
         "",

@@ -1,8 +1,76 @@
-//! Errors of stores.
+//! Errors of stores, and errors with their causes.
 
+use std::error::Error;
 use std::fmt;
 
-use crate::backend::error_chain::{debug_as_chain, with_source};
+/// An error and its causes, formatted in one line.
+///
+/// `Debug` of this crate's errors shows the same, so that a `main` that returns one prints a
+/// message. `Display` of an error leaves out its causes.
+///
+/// ```
+/// use offcut::ErrorChain;
+/// use offcut::backend::{BackendError, ErrorKind};
+///
+/// let cause = std::io::Error::other("the disk is gone");
+/// let error = BackendError::new(ErrorKind::Other, "reading trunc/a failed").with_source(cause);
+/// assert_eq!(error.to_string(), "reading trunc/a failed");
+/// assert_eq!(ErrorChain(&error).to_string(), "reading trunc/a failed: the disk is gone");
+/// assert_eq!(format!("{error:?}"), "reading trunc/a failed: the disk is gone");
+/// ```
+pub struct ErrorChain<'e>(pub &'e dyn Error);
+
+impl fmt::Display for ErrorChain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.0.to_string();
+        let mut next = self.0.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // Errors of other crates may repeat their cause.
+            if !said.contains(&text) {
+                said = format!("{said}: {text}");
+            }
+            next = cause.source();
+        }
+        f.write_str(&said)
+    }
+}
+
+impl fmt::Debug for ErrorChain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Implements `Debug` of errors, which shows their causes.
+macro_rules! debug_as_chain {
+    ($error:ty) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&$crate::backend::ErrorChain(self), f)
+            }
+        }
+    };
+}
+pub(crate) use debug_as_chain;
+
+/// Implements `with_source` of errors with a `source` field.
+macro_rules! with_source {
+    ($error:ty) => {
+        impl $error {
+            /// Adds the cause of the error.
+            #[must_use]
+            pub fn with_source(
+                mut self,
+                source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+            ) -> Self {
+                self.source = Some(source.into());
+                self
+            }
+        }
+    };
+}
+pub(crate) use with_source;
 
 /// A store's error. It never contains stored content.
 #[derive(thiserror::Error)]
@@ -11,7 +79,7 @@ pub struct BackendError {
     kind: ErrorKind,
     message: String,
     #[source]
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 debug_as_chain!(BackendError);

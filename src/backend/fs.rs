@@ -3,13 +3,12 @@
 mod directory;
 mod error;
 mod list;
-mod place;
 mod stage;
 mod store;
 mod writer;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::io;
 use std::ops::Range;
 use std::time::SystemTime;
 
@@ -18,11 +17,10 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use self::directory::{Directory, Found};
-use self::error::{READING, failed, is_absent};
+use self::error::{READING, failed, none_if_absent};
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
-use crate::backend::range::within;
 use crate::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
@@ -42,19 +40,10 @@ impl Fs {
         self.blocking(Self::check_now).await
     }
 
-    /// Lets a blocking thread work on the store.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Self) -> Result<T, BackendError> + Send + 'static,
-    ) -> Result<T, BackendError> {
-        let store = self.clone();
-        self.threads.run(move || work(&store)).await
-    }
-
     fn check_now(&self) -> Result<(), BackendError> {
         let there = self.path().ancestors().find(|path| path.exists());
         let tried = match there {
-            Some(nearest) if nearest != self.path() => Self::over(nearest)?,
+            Some(nearest) if nearest != self.path() => Self::open(nearest)?,
             _ => self.clone(),
         };
         let place = Location::new(&*self.path);
@@ -86,10 +75,7 @@ impl Fs {
             }
             Ok(())
         };
-        match remove() {
-            Err(error) if is_absent(&error) => Ok(()),
-            removed => removed,
-        }
+        none_if_absent(remove()).map(Option::unwrap_or_default)
     }
 
     fn read_now(&self, key: &Key, range: &Range<u64>) -> Result<ReadRange, BackendError> {
@@ -104,20 +90,8 @@ impl Fs {
             Found::Nothing => return not_found(""),
             Found::Foreign => return not_found(": it is not a regular file"),
         };
-        let Range { start, end } = within(range, metadata.len());
-        let length = end - start;
-        let mut bytes = Vec::new();
-        // `with_capacity` would abort the process if the range is larger than the memory.
-        usize::try_from(length).ok().and_then(|length| bytes.try_reserve_exact(length).ok()).ok_or_else(|| {
-            let why = format!("reading {location} failed: {length} bytes do not fit into memory; read a smaller range");
-            BackendError::new(ErrorKind::Other, why)
-        })?;
-        if length > 0 {
-            file.seek(SeekFrom::Start(start)).map_err(failed)?;
-            file.take(length).read_to_end(&mut bytes).map_err(failed)?;
-        }
         Ok(ReadRange {
-            bytes: bytes.into(),
+            bytes: directory::read(&mut file, range).map_err(failed)?.into(),
             total: metadata.len(),
             stored_at: metadata.modified().map_err(failed)?.into_std(),
         })
@@ -139,9 +113,7 @@ impl Backend for Fs {
 
     /// Derived from the directory, since two directories may be shown with the same prefix.
     fn store_id(&self) -> Option<usize> {
-        let mut hash = DefaultHasher::new();
-        self.path.hash(&mut hash);
-        usize::try_from(hash.finish() & u64::from(u32::MAX)).ok()
+        Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(&self.path) as u32 as usize)
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::backend::error_chain::debug_as_chain;
+use crate::backend::error::debug_as_chain;
 
 /// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
 ///
@@ -103,15 +103,11 @@ debug_as_chain!(KeyError);
 
 /// Returns true if `name` can be a segment of a [`Key`].
 pub(crate) fn is_safe_segment(name: &str) -> bool {
-    const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
-    let stem = name
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    let numbered = |device: &str| {
-        stem.strip_prefix(device)
-            .is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
+    let stem = name.split('.').next().unwrap_or_default();
+    let is_device = match stem.to_ascii_lowercase().as_bytes() {
+        b"con" | b"prn" | b"aux" | b"nul" => true,
+        [b'c', b'o', b'm', number] | [b'l', b'p', b't', number] => number.is_ascii_digit(),
+        _ => false,
     };
     !name.is_empty()
         && name.len() <= Key::MAX_SEGMENT
@@ -120,9 +116,7 @@ pub(crate) fn is_safe_segment(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
         && !name.starts_with('.')
         && !name.ends_with('.')
-        && !DEVICES.contains(&stem.as_str())
-        && !numbered("com")
-        && !numbered("lpt")
+        && !is_device
 }
 
 /// Digest of `content` in 16 hexadecimal digits: the first 64 bits of its SHA-256.

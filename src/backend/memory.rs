@@ -46,14 +46,10 @@ use crate::backend::{
 #[derive(Clone, Default)]
 pub struct Memory {
     name: Option<Arc<str>>,
-    content: Arc<Mutex<BTreeMap<Key, StoredBytes>>>,
+    /// Content, with the time of storing.
+    content: Arc<Mutex<BTreeMap<Key, (Bytes, SystemTime)>>>,
     /// Time by which its clock is ahead of this process's.
     ahead: Duration,
-}
-
-struct StoredBytes {
-    bytes: Bytes,
-    at: SystemTime,
 }
 
 impl Memory {
@@ -119,14 +115,12 @@ impl Memory {
     /// Total number of bytes stored. Linear in the number of keys.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.content()
-            .values()
-            .map(|stored| stored.bytes.len() as u64)
-            .sum()
+        let content = self.content();
+        content.values().map(|(bytes, _)| bytes.len() as u64).sum()
     }
 
     /// Ignores lock poisoning: the map is consistent whenever the lock is free.
-    fn content(&self) -> MutexGuard<'_, BTreeMap<Key, StoredBytes>> {
+    fn content(&self) -> MutexGuard<'_, BTreeMap<Key, (Bytes, SystemTime)>> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,13 +128,10 @@ impl Memory {
         let mut content = self.content();
         match content.get(key) {
             None => {
-                let (bytes, at) = (bytes.clone(), self.now());
-                content.insert(key.clone(), StoredBytes { bytes, at });
+                content.insert(key.clone(), (bytes.clone(), self.now()));
                 PutOutcome::Stored
             }
-            Some(stored) if stored.bytes == bytes => PutOutcome::AlreadyThere {
-                stored_at: stored.at,
-            },
+            Some((stored, at)) if stored == bytes => PutOutcome::AlreadyThere { stored_at: *at },
             Some(_) => PutOutcome::Taken,
         }
     }
@@ -198,16 +189,11 @@ impl Backend for Memory {
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let stored = self
-            .content()
-            .get(key)
-            .map(|stored| (stored.bytes.clone(), stored.at));
-        let Some((bytes, stored_at)) = stored else {
-            return Err(BackendError::new(
-                ErrorKind::NotFound,
-                format!("nothing is stored as {}", self.locate(key)),
-            ));
-        };
+        let stored = self.content().get(key).cloned();
+        let (bytes, stored_at) = stored.ok_or_else(|| {
+            let why = format!("nothing is stored as {}", self.locate(key));
+            BackendError::new(ErrorKind::NotFound, why)
+        })?;
         Ok(ReadRange {
             bytes: bytes.slice(indexes_within(&range, bytes.len())),
             total: bytes.len() as u64,
@@ -216,11 +202,11 @@ impl Backend for Memory {
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        let entry = |(key, stored): (&Key, &StoredBytes)| {
+        let entry = |(key, (bytes, stored_at)): (&Key, &(Bytes, SystemTime))| {
             Ok(Entry {
                 key: key.clone(),
-                bytes: stored.bytes.len() as u64,
-                stored_at: stored.at,
+                bytes: bytes.len() as u64,
+                stored_at: *stored_at,
             })
         };
         let entries: Vec<_> = self.content().iter().map(entry).collect();
@@ -229,7 +215,7 @@ impl Backend for Memory {
 
     async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
         let mut content = self.content();
-        if content.get(key).is_some_and(|stored| stored.at < before) {
+        if content.get(key).is_some_and(|(_, at)| *at < before) {
             content.remove(key);
         }
         Ok(())
@@ -254,18 +240,15 @@ impl fmt::Debug for MemoryWriter {
 #[async_trait]
 impl Writer for MemoryWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
-        self.buffer
-            .as_mut()
-            .ok_or_else(finished)?
-            .extend_from_slice(&chunk);
+        let buffer = self.buffer.as_mut().ok_or_else(finished)?;
+        buffer.extend_from_slice(&chunk);
         Ok(())
     }
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
         let buffer = self.buffer.as_ref().ok_or_else(finished)?;
-        Ok(Bytes::copy_from_slice(
-            &buffer[indexes_within(&range, buffer.len())],
-        ))
+        let range = indexes_within(&range, buffer.len());
+        Ok(Bytes::copy_from_slice(&buffer[range]))
     }
 
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {

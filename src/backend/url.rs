@@ -6,11 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::home::refuse_home;
 use crate::backend::{Backend, BackendError, ErrorKind, Memory};
 
-/// URL of a store in settings: `memory:NAME`, a directory as a path or as `file:///path`,
-/// `s3://bucket/prefix`.
+/// URL of a store in settings: `memory:NAME`, the path of a directory, `s3://bucket/prefix`.
 ///
 /// A relative path begins in the working directory of the process that opens it.
 ///
@@ -36,37 +34,12 @@ impl StoreUrl {
         &self.0
     }
 
-    /// The directory of a path or of a `file:` URL. `None` for other URLs and for those that
-    /// [`open`] refuses.
+    /// The directory of a path. `None` for URLs and for paths that [`open`] refuses.
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
-        match self.kind() {
-            Ok(Kind::Directory(path)) => Some(Path::new(path)),
-            _ => None,
-        }
-    }
-
-    fn kind(&self) -> Result<Kind<'_>, BackendError> {
-        let unusable = |message: String| Err(BackendError::new(ErrorKind::Other, message));
-        let url = self.as_str();
-        match split_scheme(url) {
-            Some(("memory", name)) => Ok(Kind::Memory(name)),
-            Some(("file", path)) if is_plain(path) => Ok(Kind::Directory(&path[2..])),
-            Some((scheme, rest)) if scheme != "file" && rest.starts_with("//") => {
-                unusable(format!(
-                    "`{scheme}:` stores are not part of this crate: open `{self}` with the crate offcut-object-store, or use \
-                 `memory:` or a path"
-                ))
-            }
-            None if is_path(url) => {
-                refuse_home(Path::new(url))?;
-                Ok(Kind::Directory(url))
-            }
-            _ => unusable(format!(
-                "`{self}` is neither a store's URL nor a path: write `memory:`, `s3://bucket/prefix` with its two slashes, or a \
-                 path without `?`, which begins with `./` if it looks like a URL"
-            )),
-        }
+        let is_directory = split_scheme(&self.0).is_none() && is_path(&self.0);
+        // A path in a shell's notation.
+        (is_directory && !self.0.starts_with('~')).then(|| Path::new(&self.0))
     }
 }
 
@@ -81,15 +54,6 @@ fn split_scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Returns true if every parser of URLs takes what follows `file:` for the same directory.
-fn is_plain(path: &str) -> bool {
-    let inner = path.strip_prefix("///").unwrap_or_default();
-    let mut segments = inner.strip_suffix('/').unwrap_or(inner).split('/');
-    path.trim_end() == path
-        && !path.contains(|c: char| c.is_control() || "?#%\\".contains(c))
-        && segments.all(|segment| !matches!(segment, "" | "." | ".."))
-}
-
 /// Returns true if text without a scheme is a path. A URL that lost its colon or its scheme would make a
 /// directory that is named after its secrets.
 fn is_path(text: &str) -> bool {
@@ -98,13 +62,6 @@ fn is_path(text: &str) -> bool {
         .split_once("//")
         .is_some_and(|(before, _)| is_word(before));
     !text.is_empty() && !text.contains('?') && !has_scheme
-}
-
-/// A URL that this crate can open.
-enum Kind<'u> {
-    /// The name of a store in memory.
-    Memory(&'u str),
-    Directory(&'u str),
 }
 
 /// People paste secrets that contain `/`, `?` or `@` without encoding them, and forget a colon or an `@`. So
@@ -116,7 +73,7 @@ impl fmt::Display for StoreUrl {
         let (head, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
         let has_user = rest.contains('@');
         let host = rest.strip_prefix("//").unwrap_or(rest).split('/').next();
-        let is_hidden = if scheme.is_empty() || scheme.eq_ignore_ascii_case("file:") {
+        let is_hidden = if scheme.is_empty() {
             has_user && rest.contains(':') || host.is_some_and(|host| host.contains('@'))
         } else {
             has_user || has_password(head)
@@ -155,8 +112,7 @@ impl From<String> for StoreUrl {
     }
 }
 
-/// Opens the store at `url`: `memory:` or `memory:NAME`, or a directory as a path or as
-/// `file:///path`.
+/// Opens the store at `url`: `memory:` or `memory:NAME`, or the path of a directory.
 ///
 /// Pass it to `offcut::Builder::settings` if the settings name no other kinds
 /// of stores. The crate `offcut-object-store` opens object stores.
@@ -174,20 +130,29 @@ impl From<String> for StoreUrl {
 /// This crate has no store for the URL, or the directory can't be used; see `Fs::open`. The error
 /// hides secrets as [`StoreUrl`] does.
 pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
-    let url = StoreUrl::from(url);
-    match url.kind()? {
-        Kind::Memory("") => Ok(Arc::new(Memory::new())),
-        Kind::Memory(name) => match Memory::named(name) {
-            Ok(named) => Ok(Arc::new(named)),
+    let shown = StoreUrl::from(url);
+    let why = match split_scheme(url) {
+        Some(("memory", "")) => return Ok(Arc::new(Memory::new())),
+        Some(("memory", name)) => match Memory::named(name) {
+            Ok(named) => return Ok(Arc::new(named)),
             Err(error) => {
-                let message = format!(
-                    "`{url}` needs a safe name after `memory:`: use one such as `memory:grep`"
+                let why = format!(
+                    "`{shown}` needs a safe name after `memory:`: use one such as `memory:grep`"
                 );
-                Err(BackendError::new(ErrorKind::Other, message).with_source(error))
+                return Err(BackendError::new(ErrorKind::Other, why).with_source(error));
             }
         },
-        Kind::Directory(path) => directory(path),
-    }
+        None if is_path(url) => return directory(url),
+        Some((scheme, rest)) if scheme != "file" && rest.starts_with("//") => format!(
+            "`{scheme}:` stores are not part of this crate: open `{shown}` with the crate offcut-object-store, or use \
+             `memory:` or a path"
+        ),
+        _ => format!(
+            "`{shown}` is neither a store's URL nor a path: write `memory:`, `s3://bucket/prefix` with its two slashes, or a \
+             path without `?`, which begins with `./` if it looks like a URL"
+        ),
+    };
+    Err(BackendError::new(ErrorKind::Other, why))
 }
 
 #[cfg(feature = "fs")]
@@ -223,7 +188,7 @@ mod tests {
             ("/var/lib/me@work/store", "/var/lib/me@work/store"),
             ("C:\\Users\\me", "C:\\Users\\me"),
             ("file:///var/lib/agent", "file:///var/lib/agent"),
-            ("file:///var/me@work", "file:///var/me@work"),
+            ("file:///var/me@work", "file:…"),
             ("file://me:pass@host/x", "file:…"),
             ("s3://bucket/agents/a-1", "s3://bucket/agents/a-1"),
             ("http://host:9000/x", "http://host:9000/x"),

@@ -10,18 +10,14 @@ const LIKE: f64 = 0.75;
 /// Removes the misplaced string that serde quotes, since it may be a store's URL with a secret.
 /// Line and field still identify it.
 fn without_value(problem: &str) -> String {
-    let quotes = ["invalid type: string \"", "invalid value: string \""];
-    let Some(quote) = quotes.into_iter().find(|quote| problem.starts_with(quote)) else {
+    let Some((kind @ ("invalid type" | "invalid value"), quoted)) =
+        problem.split_once(": string \"")
+    else {
         return problem.to_owned();
     };
-    let expected = problem
-        .rsplit_once("\", expected ")
-        .map(|(_, expected)| format!(", expected {expected}"));
-    format!(
-        "{}a string{}",
-        quote.trim_end_matches("string \""),
-        expected.unwrap_or_default()
-    )
+    let expected = quoted.rsplit_once("\", expected ");
+    let expected = expected.map(|(_, expected)| format!(", expected {expected}"));
+    format!("{kind}: a string{}", expected.unwrap_or_default())
 }
 
 /// Says in words which type is expected.
@@ -61,32 +57,20 @@ pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
 }
 
 fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> String {
-    let is_here = |name: &str| known.contains(&name);
     // Options for all tools end up below the header of a table by mistake.
-    let ours = || {
-        Settings::NAMES
-            .iter()
-            .filter(|(name, _)| field.contains('.') || is_here(name))
-    };
-    let synonym = ours().find(|(_, theirs)| theirs.contains(&unknown));
+    let misplaced = Settings::NAMES.iter().filter(|_| field.contains('.'));
     let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
-    let names = ours().map(|(name, _)| *name).chain(known.iter().copied());
+    let names = misplaced.chain(known).copied();
     let alike = names.filter(|name| likeness(name) >= LIKE);
-    let nearest = alike.max_by(|one, two| likeness(one).total_cmp(&likeness(two)));
-    let Some(name) = synonym.map(|(ours, _)| *ours).or(nearest) else {
+    let Some(name) = alike.max_by(|one, two| likeness(one).total_cmp(&likeness(two))) else {
         return "unknown field".to_owned();
     };
-    let place = match is_here(name) {
-        true => String::new(),
-        false => format!("; it is for all tools: {outermost}"),
-    };
-    match synonym {
-        Some(_) => format!("unknown field; it is called `{name}` here{place}"),
-        None if name == unknown => format!("is for all tools: {outermost}"),
-        None => format!(
-            "unknown field; did you mean `{name}`?{}",
-            place.replacen("; it", " It", 1)
-        ),
+    if known.contains(&name) {
+        format!("unknown field; did you mean `{name}`?")
+    } else if name == unknown {
+        format!("is for all tools: {outermost}")
+    } else {
+        format!("unknown field; did you mean `{name}`? It is for all tools: {outermost}")
     }
 }
 

@@ -58,8 +58,8 @@ pub enum BuildError {
     SameLocations,
     /// A length's curve has an invalid scale or exponent.
     #[error(
-        "`{field}`{} is not a valid curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes",
-        of_one(.tool)
+        "`{field}` of {} is not a valid curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes",
+        of(.tool)
     )]
     InvalidCurve {
         /// The field.
@@ -100,23 +100,15 @@ pub enum BuildError {
     #[error(transparent)]
     Template(#[from] WrongTemplate),
     /// Support for the counter was not compiled in.
-    #[error("`token_counter` {name} needs the feature `tiktoken`: enable it, or use the estimate")]
-    CounterNotCompiledIn {
-        /// The counter's name.
-        name: &'static str,
-    },
+    #[error("this `token_counter` needs the feature `tiktoken`: enable it, or use the estimate")]
+    CounterNotCompiledIn,
 }
 
 debug_as_chain!(BuildError);
 
-fn of_one(tool: &Option<String>) -> String {
-    tool.as_ref()
-        .map_or_else(String::new, |tool| format!(" of the tool `{tool}`"))
-}
-
 fn of(tool: &Option<String>) -> String {
-    tool.as_ref().map_or_else(
-        || "all tools".to_owned(),
-        |tool| format!("the tool `{tool}`"),
-    )
+    match tool {
+        Some(tool) => format!("the tool `{tool}`"),
+        None => "all tools".to_owned(),
+    }
 }

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use serde::Deserializer;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::Segment;
 
@@ -103,9 +104,11 @@ impl Settings {
             Some("toml") => read_text(path).and_then(|text| Self::from_toml(&text)),
             #[cfg(not(feature = "toml"))]
             Some("toml") => Err(SettingsError::of_file(
+                None,
                 "TOML needs the feature `toml`: enable it, or write JSON",
             )),
             _ => Err(SettingsError::of_file(
+                None,
                 "unknown file type: settings files must end in `.toml` or `.json`",
             )),
         };
@@ -118,25 +121,16 @@ impl Settings {
 
 fn read_text(path: &Path) -> Result<String, SettingsError> {
     let text = read_file(path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-    text.map_err(|error| SettingsError::of_file(&format!("can't be read: {error}")))
+    text.map_err(|error| SettingsError::of_file(None, format!("can't be read: {error}")))
 }
 
 impl SettingsError {
-    fn of_file(problem: &str) -> Self {
-        Self::new(None, String::new(), problem)
-    }
-
-    fn new(line: Option<usize>, field: String, problem: &str) -> Self {
-        Self::within(line, field, problem, "")
-    }
-
-    /// A mistake in a format where `outermost` says where the options for all tools belong.
-    fn within(line: Option<usize>, field: String, problem: &str, outermost: &str) -> Self {
+    /// A mistake that is in no field.
+    fn of_file(line: Option<usize>, problem: impl Into<String>) -> Self {
         Self {
-            file: None,
             line,
-            problem: advise(problem, &field, outermost),
-            field,
+            problem: problem.into(),
+            ..Self::default()
         }
     }
 }
@@ -169,22 +163,20 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
     // serde would accept a list as the fields in order.
     if !text.trim_start().starts_with('{') {
-        return Err(SettingsError::new(
-            Some(1),
-            String::new(),
-            "settings must be a JSON object: begin with `{`",
-        ));
+        let problem = "settings must be a JSON object: begin with `{`";
+        return Err(SettingsError::of_file(Some(1), problem));
     }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let settings = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let (line, problem) = describe_json(error.inner());
-        let outermost = "write it beside `tool_config`, not in it";
-        SettingsError::within(line, path(error.path()), &problem, outermost)
-    })?;
-    deserializer.end().map_err(|error| {
-        let (line, problem) = describe_json(&error);
-        SettingsError::new(line, String::new(), &problem)
-    })?;
+    let line = |error: &serde_json::Error| (error.line() > 0).then(|| error.line());
+    let problem = |error: &serde_json::Error| {
+        let message = error.to_string();
+        let place = message.rfind(" at line ").unwrap_or(message.len());
+        message[..place].to_owned()
+    };
+    let mut from = serde_json::Deserializer::from_str(text);
+    let outermost = "write it beside `tool_config`, not in it";
+    let settings = read(&mut from, line, problem, outermost)?;
+    from.end()
+        .map_err(|error| SettingsError::of_file(line(&error), problem(&error)))?;
     Ok(settings)
 }
 
@@ -195,47 +187,41 @@ pub fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
 /// A [`SettingsError`] with line and field.
 #[cfg(feature = "toml")]
 pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
-    let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
-    let deserializer = toml::Deserializer::parse(text)
-        .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let field = path(error.path());
-        let problem = error.inner().message();
-        let outermost = "write it above the first `[table]` of the file";
-        SettingsError::within(line(error.inner()), field, problem, outermost)
+    let line = |error: &toml::de::Error| {
+        let before = text.get(..error.span()?.start)?;
+        Some(1 + before.matches('\n').count())
+    };
+    let from = toml::Deserializer::parse(text)
+        .map_err(|error| SettingsError::of_file(line(&error), error.message()))?;
+    let outermost = "write it above the first `[table]` of the file";
+    read(from, line, |error| error.message().to_owned(), outermost)
+}
+
+/// Reads settings. `outermost` says where the options for all tools belong.
+fn read<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    from: D,
+    line: impl Fn(&D::Error) -> Option<usize>,
+    problem: impl Fn(&D::Error) -> String,
+    outermost: &str,
+) -> Result<T, SettingsError> {
+    serde_path_to_error::deserialize(from).map_err(|error| {
+        let (field, error) = (shown(error.path()), error.inner());
+        let problem = advise(&problem(error), &field, outermost);
+        SettingsError {
+            field,
+            ..SettingsError::of_file(line(error), problem)
+        }
     })
 }
 
 /// A field's path. Hides secrets, since a store's URL may appear where a name belongs.
-fn path(path: &serde_path_to_error::Path) -> String {
-    let mut shown = String::new();
-    for segment in path {
-        let is_index = matches!(segment, Segment::Seq { .. });
-        if !shown.is_empty() && !is_index {
-            shown.push('.');
-        }
-        match segment {
-            Segment::Map { key } => shown.push_str(&StoreUrl::from(key.as_str()).to_string()),
-            segment => shown.push_str(&segment.to_string()),
-        }
-    }
+fn shown(path: &serde_path_to_error::Path) -> String {
+    let segment = |segment: &Segment| match segment {
+        Segment::Map { key } => StoreUrl::from(key.as_str()).to_string(),
+        segment => segment.to_string(),
+    };
+    let path: Vec<_> = path.iter().map(segment).collect();
     // A question mark stands for an unreadable name; the problem text says which one.
-    shown.trim_end_matches(['?', '.']).to_owned()
-}
-
-/// Splits a JSON error into its line and its message without the position at the end.
-fn describe_json(error: &serde_json::Error) -> (Option<usize>, String) {
-    let message = error.to_string();
-    let message = message
-        .rsplit_once(" at line ")
-        .map_or(message.as_str(), |(message, _)| message);
-    ((error.line() > 0).then(|| error.line()), message.to_owned())
-}
-
-#[cfg(feature = "toml")]
-fn line_at(text: &str, byte: usize) -> usize {
-    use crate::preview::text::lines::count_feeds;
-
-    let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
-    1 + count_feeds(before) as usize
+    let path = path.join(".").replace(".[", "[");
+    path.trim_end_matches(['?', '.']).to_owned()
 }

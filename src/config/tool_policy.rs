@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PreviewLength, options, see, size};
+use super::{PreviewLength, options, see, values};
 use crate::backend::{Backend, StoreUrl};
 use crate::guard::Hook;
 use crate::handler::{ClearHandler, TruncHandler};
@@ -16,8 +16,7 @@ macro_rules! tool_policy {
         $(#[$meta:meta])*
         $option:ident: $type:ty = $default:expr
             $(, set($of_all:ty) $(in place of $($code:ident).+)?)?
-            $(, tool($argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
-            $(, elsewhere($($name:literal),*))?;
+            $(, tool($argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?;
     )*) => {
         /// Overrides for one tool. Fields that are `None` are inherited from the
         /// [`Settings`](crate::Settings).

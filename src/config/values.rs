@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use bytesize::ByteSize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{BuildError, size};
+use super::BuildError;
 use crate::backend::BackendError;
 use crate::error::OffloadError;
 use crate::report::{Decision, ErrorSource};
@@ -28,7 +30,7 @@ use crate::tokens::{CountTokens, Estimate};
 )]
 pub enum PreviewLength {
     /// A fixed number of bytes.
-    #[serde(deserialize_with = "size::bytes")]
+    #[serde(deserialize_with = "size")]
     Bytes(usize),
     /// A curve that grows more slowly than the text: `scale · bytes^exponent`.
     Curve {
@@ -37,7 +39,7 @@ pub enum PreviewLength {
         /// More than 0, and at most 1.
         exponent: f64,
         /// Maximum length in bytes.
-        #[serde(deserialize_with = "size::bytes")]
+        #[serde(deserialize_with = "size")]
         at_most: usize,
     },
 }
@@ -100,51 +102,38 @@ impl PreviewLength {
     }
 }
 
-/// A name, or `false` for none, since TOML has no null.
-pub(super) mod name_or_false {
-    use serde::de::{Error, Unexpected};
-    use serde::{Deserialize, Deserializer, Serializer};
-
+/// Reads a name, or `false` for none, since TOML has no null.
+pub(super) fn name_or_false<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a tool's name, or false for none")]
-    enum Value {
-        Name(String),
+    #[serde(untagged, expecting = "write a tool's name, or false for none")]
+    enum Name {
+        Given(String),
         Is(bool),
         None,
     }
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        name: &Option<String>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        match name {
-            Some(name) => to.serialize_str(name),
-            None => to.serialize_bool(false),
-        }
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<String>, D::Error> {
-        match Value::deserialize(from)? {
-            Value::Name(name) => Ok(Some(name)),
-            Value::Is(false) | Value::None => Ok(None),
-            Value::Is(true) => Err(D::Error::invalid_value(
-                Unexpected::Bool(true),
-                &"a tool's name, or false for none",
-            )),
-        }
+    match Name::deserialize(from)? {
+        Name::Given(name) => Ok(Some(name)),
+        Name::Is(false) | Name::None => Ok(None),
+        Name::Is(true) => Err(Error::custom("write a tool's name, or false for none")),
     }
 }
 
-/// The settings that a file starts from: `preset = "recommended"`. The file's own options override
-/// them one by one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Preset {
-    Recommended,
-    Eino,
-    Anthropic,
+/// Reads a size: a number of bytes, or one with a unit, `"8KB"` for 8 000 and `"8KiB"` for 8 192.
+pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    // The error doesn't repeat the text, which may be a misplaced store URL.
+    let size = ByteSize::deserialize(from).map_err(|_| {
+        Error::custom("not a size: write a whole number of bytes, or one with a unit, such as \"8KB\" (8000) or \"8KiB\" (8192)")
+    })?;
+    Ok(usize::try_from(size.as_u64()).unwrap_or(usize::MAX))
+}
+
+/// Reads an optional size.
+pub(super) fn optional_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    #[derive(Deserialize)]
+    struct Size(#[serde(deserialize_with = "size")] usize);
+    Ok(Option::<Size>::deserialize(from)?.map(|Size(bytes)| bytes))
 }
 
 /// A built-in token counter. Set your own with
@@ -187,11 +176,7 @@ impl TokenCounter {
             #[cfg(feature = "tiktoken")]
             Self::Cl100kBase => Ok(Arc::new(crate::tokens::Encoding::cl100k_base())),
             #[cfg(not(feature = "tiktoken"))]
-            Self::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
-            #[cfg(not(feature = "tiktoken"))]
-            Self::Cl100kBase => Err(BuildError::CounterNotCompiledIn {
-                name: "cl100k_base",
-            }),
+            Self::O200kBase | Self::Cl100kBase => Err(BuildError::CounterNotCompiledIn),
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::backend::Key;
 
+#[cfg(test)]
 use super::names::Names;
-use super::paths::stem;
+use super::names::stem;
 
 /// Keys of all stores, and which of their conversations are live. A text is searched for all keys at
 /// once, and nothing of it is kept.
@@ -62,6 +63,7 @@ impl<'k> Index<'k> {
 }
 
 /// Returns true if `names` may refer to `key`.
+#[cfg(test)]
 pub(super) fn are_named(names: &Names, key: &Key) -> bool {
     let mut index = Index::new([("", key)]);
     names.iter().for_each(|name| index.name(name));
@@ -69,6 +71,7 @@ pub(super) fn are_named(names: &Names, key: &Key) -> bool {
 }
 
 /// Returns true if `text` may name `key`.
+#[cfg(test)]
 pub(super) fn names_it(text: &str, key: &Key) -> bool {
     let mut names = Names::default();
     names.read(text);

@@ -9,8 +9,8 @@ use crate::format::{Conversation, PartRef, Piece};
 
 use super::folder;
 use super::index::Index;
-use super::live_error::LiveError;
 use super::names::Names;
+use super::report::SweepError;
 
 /// Everything that a [sweep](crate::sweep) must keep: the conversations of all that these messages,
 /// texts, folders, locations and sessions name.
@@ -80,7 +80,7 @@ impl Live {
     /// Fails if a file can't be read to its end or is not UTF-8 text, such as a compressed file or
     /// a database (but below `tool-results`), or if there is no file at all. A sweep would then remove what that file names,
     /// so don't sweep.
-    pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, LiveError> {
+    pub fn folder(mut self, path: impl AsRef<Path>) -> Result<Self, SweepError> {
         folder::read(path.as_ref(), &mut self.names)?;
         Ok(self)
     }
@@ -131,7 +131,7 @@ mod tests {
     use crate::format::{Message, Messages, Plain};
     use crate::{Part, ToolCall};
 
-    use super::super::file::BUFFER;
+    use super::super::folder::BUFFER;
     use super::*;
 
     fn keeps(live: &Live, key: &str) -> bool {
@@ -214,7 +214,7 @@ mod tests {
             let error = Live::new().folder(&folder).unwrap_err();
             assert!(
                 format!("{error:?}").contains("is not UTF-8 text")
-                    && error.path().ends_with("b/three"),
+                    && matches!(&error, SweepError::Unread { path, .. } if path.ends_with("b/three")),
                 "{error:?}"
             );
         }

@@ -3,9 +3,10 @@
 //! A text is searched in linear time. Each name is handed on with the path before it: in lower case,
 //! because some file systems ignore case, and without punctuation at its end.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
-use super::paths::names_in;
+use crate::backend::Key;
+
 use super::spelling::{is_of_path, is_part, read_layer};
 
 /// Number of layers of other spellings that are read.
@@ -15,6 +16,9 @@ const LONGEST_STRETCH: usize = 128 << 10;
 /// Number of bytes of a part that are searched again with the next one: more than a name takes in
 /// any spelling that is promised.
 const OVERLAP: usize = 32 << 10;
+/// Maximum number of segments before a name.
+const MAX_BEFORE: usize = Key::MAX_SEGMENTS - 1;
+
 /// Every name that some texts may hold, and perhaps more. Takes memory once for each name.
 #[derive(Clone, Default)]
 pub(super) struct Names(HashSet<Box<[u8]>>);
@@ -155,6 +159,50 @@ fn look_at(text: &[u8], name: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
             names_in(run, name, found);
         }
     }
+}
+
+/// Hands to `found` each part of a path that may name content, in lower case, with as many segments
+/// before the name as a key can have.
+fn names_in(path: &[u8], named: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
+    // Starts of the last segments that a name may follow, newest last.
+    let mut before = VecDeque::with_capacity(MAX_BEFORE);
+    let (mut is_after_phase, mut begin) = (false, 0);
+    for segment in path.split(|byte| *byte == b'/') {
+        let name = stem(segment);
+        let is_name = !name.is_empty() && name.len() <= Key::MAX_SEGMENT;
+        if let Some(from) = before.front().filter(|_| is_after_phase && is_name) {
+            named.clear();
+            named.extend_from_slice(&path[*from..begin + name.len()]);
+            named.make_ascii_lowercase();
+            found(named);
+        }
+        if segment.is_empty() || segment.len() > Key::MAX_SEGMENT {
+            before.clear();
+        } else {
+            if before.len() == MAX_BEFORE {
+                before.pop_front();
+            }
+            before.push_back(begin);
+        }
+        is_after_phase = is_phase(segment);
+        begin += segment.len() + 1;
+    }
+}
+
+/// Strips trailing punctuation, which may belong to a sentence, a rule or emphasis. Keys that
+/// differ only in that are all kept if one of them is named. Of a name that is all punctuation, the
+/// first character stays.
+pub(super) fn stem(name: &[u8]) -> &[u8] {
+    let end = name
+        .iter()
+        .rposition(|byte| !matches!(byte, b'.' | b'_' | b'-'));
+    &name[..end.map_or(name.len().min(1), |end| end + 1)]
+}
+
+fn is_phase(segment: &[u8]) -> bool {
+    Key::FOLDERS
+        .iter()
+        .any(|folder| segment.eq_ignore_ascii_case(folder.as_bytes()))
 }
 
 #[cfg(test)]

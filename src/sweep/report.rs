@@ -1,5 +1,7 @@
 //! The report of a sweep, and its errors.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::backend::{BackendError, Location, debug_as_chain};
@@ -23,21 +25,6 @@ pub struct SweepReport {
     pub tidied: u64,
     /// Failures: at most one removal for each conversation, and leftovers. The next sweep tries again.
     pub failed: Vec<SweepFailure>,
-}
-
-impl SweepReport {
-    pub(super) fn trace(&self) {
-        tracing::info!(
-            dry_run = self.dry_run,
-            live = self.live.conversations,
-            kept = self.kept.conversations,
-            removed = self.removed.conversations,
-            removed_bytes = self.removed.bytes,
-            tidied = self.tidied,
-            failed = self.failed.len(),
-            "sweep"
-        );
-    }
 }
 
 /// An amount of what is stored. Sums of bytes saturate.
@@ -74,10 +61,29 @@ pub struct SweepFailure {
     pub error: String,
 }
 
-/// Reason why nothing was swept.
+impl SweepFailure {
+    pub(super) fn new(location: Location, error: &BackendError) -> Self {
+        let error = error.to_string();
+        Self { location, error }
+    }
+}
+
+/// Reason why nothing was swept, or why nothing should be.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {
+    /// A file that may name live content could not be read, so what is live is unknown.
+    // File names may hold line feeds and escapes, which must not look like lines of ours.
+    #[error(
+        "can't tell what is live, so nothing should be swept: {} can't be read",
+        path.to_string_lossy().escape_debug()
+    )]
+    Unread {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The configuration has no store that can be swept.
     #[error(
         "no store can be swept: set a backend; a store of your own must implement `Backend::remove`"

@@ -10,7 +10,7 @@ use crate::backend::{Backend, BackendError, ErrorKind, Key};
 use futures_util::StreamExt;
 
 use super::conversations::{Conversation, Conversations, StoredPart, choose, may_name};
-use super::index::{Index, names_it};
+use super::index::Index;
 use super::live::Live;
 use super::names::NameScanner;
 use super::policy::SweepPolicy;
@@ -41,11 +41,13 @@ pub async fn sweep(
     let probe = probe(prefix)?;
     let mut stores = Vec::new();
     for store in reduction.stores() {
-        let can_remove = can_remove(&*store, &probe).await?;
-        if can_remove && !names_it(store.locate(&probe).as_str(), &probe) {
-            return Err(SweepError::Locations {
-                store: store.locate(&probe),
-            });
+        let (can_remove, location) = (can_remove(&*store, &probe).await?, store.locate(&probe));
+        let mut index = Index::new([("", &probe)]);
+        Live::new()
+            .location(&location)
+            .name(&mut index, std::iter::empty());
+        if can_remove && !index.is_live("") {
+            return Err(SweepError::Locations { store: location });
         }
         stores.push((store, can_remove));
     }
@@ -67,21 +69,21 @@ pub async fn sweep(
         dry_run: policy.dry_run,
         ..SweepReport::default()
     };
-    let mut unnamed = Vec::new();
-    for (prefix, conversation) in all.0.iter().filter(|(one, _)| one.starts_with(prefix)) {
-        if index.is_live(prefix) {
-            report.live.merge(conversation.tally());
-        } else {
-            unnamed.push((prefix.as_str(), conversation));
-        }
-    }
+    let all = all
+        .0
+        .iter()
+        .map(|(one, conversation)| (one.as_str(), conversation));
+    let (live, unnamed): (Vec<_>, Vec<_>) = all
+        .filter(|(one, _)| one.starts_with(prefix))
+        .partition(|(one, _)| index.is_live(one));
+    live.iter()
+        .for_each(|(_, conversation)| report.live.merge(conversation.tally()));
     let gone: BTreeSet<_> = choose(unnamed.clone(), policy, now).into_iter().collect();
     let before = now.checked_sub(at_least).unwrap_or(SystemTime::UNIX_EPOCH);
     for (prefix, conversation) in unnamed {
-        let removed = if gone.contains(prefix) {
-            remove(conversation, &stores, policy, before, &mut report).await
-        } else {
-            Tally::default()
+        let removed = match gone.contains(prefix) {
+            true => remove(conversation, &stores, policy, before, &mut report).await,
+            false => Tally::default(),
         };
         let all = conversation.tally();
         report.removed.merge(removed);
@@ -97,14 +99,13 @@ pub async fn sweep(
         for (store, _) in stores.iter().filter(|(_, can_remove)| *can_remove) {
             match store.tidy(before).await {
                 Ok(count) => report.tidied = report.tidied.saturating_add(count),
-                Err(error) => report.failed.push(SweepFailure {
-                    location: place_of(&**store, &probe),
-                    error: error.to_string(),
-                }),
+                Err(error) => report
+                    .failed
+                    .push(SweepFailure::new(place_of(&**store, &probe), &error)),
             }
         }
     }
-    report.trace();
+    tracing::info!(?report, "sweep");
     Ok(report)
 }
 
@@ -127,10 +128,7 @@ async fn remove(
             let location = store.locate(&part.entry.key);
             if let Err(error) = store.remove(&part.entry.key, before).await {
                 tracing::warn!(%location, %error, "a sweep could not remove content");
-                report.failed.push(SweepFailure {
-                    location,
-                    error: error.to_string(),
-                });
+                report.failed.push(SweepFailure::new(location, &error));
                 break;
             }
             tracing::info!(%location, bytes = part.entry.bytes, "a sweep has removed content");

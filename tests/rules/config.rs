@@ -271,7 +271,7 @@ fn settings_survive_json() {
         "names": "short",
         "skip_truncation": true,
         "skip_clear": true,
-        "read_file_tool_name": false,
+        "read_file_tool_name": null,
         "max_length_for_trunc": 9_000,
         "preview_above": 8_000,
         "keep_file_reads": false,
@@ -355,7 +355,7 @@ fn o2_wrong_configurations_do_not_build() {
             .tool("a", ToolPolicy::new().backend(Memory::new()))
             .tool("b", ToolPolicy::new().backend(Memory::new())),
     ];
-    let not_compiled = BuildError::CounterNotCompiledIn { name: "o200k_base" };
+    let not_compiled = BuildError::CounterNotCompiledIn;
     let mut errors = format!("{not_compiled}\n");
     for case in cases {
         let error = case.build().unwrap_err();
@@ -365,7 +365,7 @@ fn o2_wrong_configurations_do_not_build() {
         }
     }
     insta::assert_snapshot!(errors, @"
-    `token_counter` o200k_base needs the feature `tiktoken`: enable it, or use the estimate
+    this `token_counter` needs the feature `tiktoken`: enable it, or use the estimate
     no backend for all tools: set `backend`, or `skip_truncation`
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
     `max_length_for_trunc` of all tools is 0, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`

@@ -325,7 +325,7 @@ fn l11_invalid_lengths_do_not_build() {
             ..
         }
     ));
-    insta::assert_snapshot!(error(small(&memory()).preview_length(PreviewLength::curve(0.0, 1.0, 1))), @"`preview_length` is not a valid curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes");
+    insta::assert_snapshot!(error(small(&memory()).preview_length(PreviewLength::curve(0.0, 1.0, 1))), @"`preview_length` of all tools is not a valid curve: set `scale` above 0, and `exponent` above 0 and at most 1, or give a number of bytes");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, StreamExt};
-use futures_util::{FutureExt, TryFutureExt};
+use futures_util::TryFutureExt;
+use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 use offcut::backend::{
@@ -15,39 +15,10 @@ use offcut::backend::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::content::Content;
-use crate::error::{Kind, Trouble};
-use crate::limited::blocking;
+use crate::error::Kind;
 use crate::objects::{Objects, PROBE, missing_bucket};
+use crate::put::{Content, MAX_SINGLE_PUT};
 use crate::writer::ObjectWriter;
-
-impl Objects {
-    /// Checks that the store works: connects, stores the object that proves that nothing is
-    /// overwritten, reads it back, and requests a missing one. Then tries the spool.
-    ///
-    /// Call it once at the start of a program to find a wrong bucket or wrong credentials. Without
-    /// it, the first call that stores finds them.
-    ///
-    /// # Errors
-    ///
-    /// Names the problem and the remedy: no such bucket, wrong credentials, another region, an
-    /// unreachable endpoint, a store that overwrites, or a spool that can't be written to.
-    pub async fn check(&self) -> Result<(), BackendError> {
-        let checked = self.within_timeout(self.check_now()).await;
-        checked.map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown)))?;
-        self.spool.check().await
-    }
-
-    async fn check_now(&self) -> Result<(), Trouble> {
-        self.prove_create_only().await?;
-        self.page(&self.probe(), 0..u64::MAX).await?;
-        // Without the right to list, S3 answers 403 for missing objects.
-        match self.page(&self.path_of(".offcut-nothing"), 0..1).await {
-            Err(trouble) if trouble.kind != Kind::NotFound => Err(trouble),
-            _ => Ok(()),
-        }
-    }
-}
 
 #[async_trait]
 impl Backend for Objects {
@@ -66,40 +37,20 @@ impl Backend for Objects {
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-        let mut whole = Content::Whole(content.clone());
-        if whole.is_long() {
-            // Hashing takes a third of a second for each 100 MB, too long for a thread that others
-            // wait for.
-            let sha256 = blocking(move || Sha256::digest(&content).into()).await;
-            let sha256 = sha256.map_err(|trouble| self.failed("storing", key, trouble))?;
-            if !key.is_addressed_by(&sha256) {
-                return Ok(PutOutcome::Taken);
-            }
+        let is_long = content.len() as u64 > MAX_SINGLE_PUT;
+        if is_long && !key.is_addressed_by(&Sha256::digest(&content).into()) {
+            return Ok(PutOutcome::Taken);
         }
-        self.store(key, &mut whole).await
+        self.store(key, &mut Content::Whole(content)).await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        Ok(Box::new(ObjectWriter::new(
-            self.clone(),
-            self.spool.writer().await?,
-        )))
+        Ok(Box::new(ObjectWriter::open(self).await?))
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let spooled = match self.spool.read(key, range.clone()).await {
-            Ok(page) => return Ok(page),
-            Err(error) => error,
-        };
-        match self.page(&self.path(key), range).await {
-            // It may be what the spool failed to read.
-            Err(trouble)
-                if trouble.kind == Kind::NotFound && spooled.kind() != ErrorKind::NotFound =>
-            {
-                Err(spooled)
-            }
-            page => page.map_err(|trouble| self.failed("reading", key, trouble)),
-        }
+        let page = self.page_of(key, range).await;
+        page.map_err(|trouble| self.failed("reading", key, trouble))
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
@@ -114,9 +65,17 @@ impl Backend for Objects {
     async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
         self.spool.remove(key, before).await?;
         let path = self.path(key);
-        let removed = self.retried(|| self.remove_once(&path, before));
-        let removed = self.within_timeout(removed).await;
-        removed.map_err(|trouble| self.failed("removing", key, trouble))
+        let removed = self.within_timeout(async {
+            if self.read_length(&path).await?.stored_at < before {
+                self.objects.delete(&path).await?;
+            }
+            Ok(())
+        });
+        match removed.await {
+            // It is not there. S3 does not answer this to a removal, but some stores do.
+            Err(trouble) if trouble.kind == Kind::NotFound => Ok(()),
+            removed => removed.map_err(|trouble| self.failed("removing", key, trouble)),
+        }
     }
 
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
@@ -125,6 +84,31 @@ impl Backend for Objects {
 }
 
 impl Objects {
+    /// Checks that the store works: connects, stores the object that proves that nothing is
+    /// overwritten, reads it back, and requests a missing one. Then tries the spool.
+    ///
+    /// Call it once at the start of a program to find a wrong bucket or wrong credentials. Without
+    /// it, the first call that stores finds them.
+    ///
+    /// # Errors
+    ///
+    /// Names the problem and the remedy: no such bucket, wrong credentials, another region, an
+    /// unreachable endpoint, a store that overwrites, or a spool that can't be written to.
+    pub async fn check(&self) -> Result<(), BackendError> {
+        let checked = self.within_timeout(async {
+            self.prove_create_only().await?;
+            self.page(&self.path_of(PROBE), 0..u64::MAX).await?;
+            // Without the right to list, S3 answers 403 for missing objects.
+            match self.page(&self.path_of(".offcut-nothing"), 0..1).await {
+                Err(trouble) if trouble.kind != Kind::NotFound => Err(trouble),
+                _ => Ok(()),
+            }
+        });
+        let checked = checked.await;
+        checked.map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown)))?;
+        self.spool.check().await
+    }
+
     /// The objects and what is spooled, of which another machine may have stored some too.
     async fn listed(&self) -> Result<BTreeMap<Key, Entry>, BackendError> {
         let mut entries = BTreeMap::<Key, Entry>::new();
@@ -141,8 +125,9 @@ impl Objects {
         loop {
             // The timeout applies to each wait, of which a long list has many. A list that is not found means
             // that the bucket is missing.
-            let next = objects.next().map(Option::transpose);
-            let next = next.map_err(|error| missing_bucket(error.into()));
+            let next = objects
+                .try_next()
+                .map_err(|error| missing_bucket(error.into()));
             let next = self.within_timeout(next).await;
             let doing = format_args!("listing {}", self.shown);
             let Some(meta) = next.map_err(|trouble| trouble.while_doing(doing))? else {
@@ -170,17 +155,5 @@ impl Objects {
             bytes: meta.size,
             stored_at: SystemTime::from(meta.last_modified),
         }))
-    }
-
-    async fn remove_once(&self, path: &Path, before: SystemTime) -> Result<(), Trouble> {
-        let removed = match self.read_length(path).await {
-            Ok(page) if page.stored_at < before => self.attempt(self.objects.delete(path)).await,
-            other => other.map(drop),
-        };
-        match removed {
-            // It is not there. S3 does not answer this to a removal, but some stores do.
-            Err(trouble) if trouble.kind == Kind::NotFound => Ok(()),
-            removed => removed,
-        }
     }
 }

@@ -1,24 +1,24 @@
 //! Builds a store.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::ObjectStore;
-use offcut::backend::{Fs, Key, StoreUrl};
+use offcut::backend::{BackendError, Fs, Key, StoreUrl};
 use tokio::sync::Semaphore;
 
+use crate::error::mistake;
 use crate::objects::Objects;
-use crate::open_error::OpenError;
 use crate::retry::Retry;
-use crate::spool;
 use crate::upload::MAX_PARTS_IN_MEMORY;
 
 /// Maximum length of the prefix in bytes. A key of up to 900 follows it, and most stores allow
 /// names of up to 1024.
 const MAX_PREFIX: usize = 120;
+
 /// Builds [`Objects`] over a store of `object_store`.
 ///
 /// ```
@@ -58,25 +58,18 @@ impl Objects {
     /// with different content should not have the same `shown`: a configuration with both does not
     /// build.
     pub fn builder(store: Arc<dyn ObjectStore>, shown: impl Into<String>) -> Builder {
-        Builder::new(store, shown.into())
+        Builder {
+            store,
+            shown: shown.into(),
+            prefix: String::new(),
+            spool: None,
+            retry: Retry::default(),
+            origin: None,
+        }
     }
 }
 
 impl Builder {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, shown: String) -> Self {
-        Self {
-            store,
-            shown,
-            prefix: String::new(),
-            spool: None,
-            retry: Retry {
-                retries: 2,
-                ..Retry::default()
-            },
-            origin: None,
-        }
-    }
-
     /// Sets the path below which all objects are stored: one or more safe segments as in a [`Key`],
     /// at most 120 bytes in all.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
@@ -96,16 +89,14 @@ impl Builder {
     }
 
     /// Sets the time limit for a call in all, for each part of an upload, and for each wait for
-    /// more of a list; at most an hour. A single attempt may take a quarter of it, by default 30
-    /// seconds. In that time, an upload of four parallel parts of 5 MiB needs a connection of 6
-    /// Mbit/s.
+    /// more of a list; at most an hour.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.retry.timeout = timeout;
         self
     }
 
-    /// Sets the number of retries of a request that failed for a temporary reason or whose outcome
-    /// is unknown; at most 20. The stores of `object_store` retry most requests themselves first,
+    /// Sets the number of retries of a request that stores, if it failed for a temporary reason or its
+    /// outcome is unknown; at most 20. The stores of `object_store` retry most requests themselves,
     /// which does not count here.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retry.retries = retries;
@@ -124,8 +115,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// An [`OpenError`] that names the field and the remedy.
-    pub fn build(self) -> Result<Objects, OpenError> {
+    /// Names the field and the remedy.
+    pub fn build(self) -> Result<Objects, BackendError> {
         let Self {
             store,
             shown,
@@ -141,10 +132,8 @@ impl Builder {
                 c.is_control() || c.is_whitespace() || matches!(c, '"' | '?' | '#' | '@')
             })
         {
-            return Err(OpenError::Value {
-                name: "shown",
-                must: "name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`",
-            });
+            let must = "name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`";
+            return Err(mistake("`shown`", must));
         }
         let prefix = prefix.strip_prefix('/').unwrap_or(&prefix);
         let prefix = match prefix.strip_suffix('/').unwrap_or(prefix) {
@@ -153,36 +142,36 @@ impl Builder {
                 format!("{prefix}/")
             }
             _ => {
-                return Err(OpenError::Value {
-                    name: "prefix",
-                    must: "be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`",
-                });
+                let must = "be a path of at most 120 bytes, of letters, digits, `.`, `_` and `-`: `agents/a-1`";
+                return Err(mistake("`prefix`", must));
             }
         };
         let shown = format!("{root}/{prefix}");
-        let origin_of_spool = origin.clone().unwrap_or_else(|| shown.clone());
-        let store_id = match origin {
-            Some(origin) => hash(&origin),
+        let store_id = match &origin {
+            // 32 bits fit a `usize` on every platform.
+            Some(origin) => {
+                BuildHasherDefault::<DefaultHasher>::new().hash_one(origin) as u32 as usize
+            }
             None => Arc::as_ptr(&store).cast::<()>().addr(),
         };
-        let directory = spool.map_or_else(
-            || spool::default_directory(&|name| std::env::var(name).ok()),
-            Ok,
-        )?;
-        let directory = directory.join(spool::name(&origin_of_spool));
+        let directory = match spool {
+            Some(directory) => directory,
+            None => default_spool(|name| std::env::var_os(name).map(PathBuf::from))
+                .ok_or_else(|| mistake("`spool`", "be set: there is no home directory"))?,
+        };
+        // A digest: keys alone determine the paths in it, and two stores may have the same keys.
+        let directory = directory.join(Key::session_segment(origin.as_ref().unwrap_or(&shown)));
         // Content kept there is the only copy, so it is synced. Staging files never are, so nothing
         // else gets slower.
-        let spool = Fs::open(directory)
-            .map_err(|source| OpenError::Spool {
-                source: Some(source),
-            })?
-            .durable(true);
+        let spool = Fs::open(directory).map_err(|error| {
+            error.while_doing("the spool's directory can't be used, set another one with `spool`")
+        })?;
         Ok(Objects {
             objects: store,
             prefix,
             shown,
             store_id,
-            spool,
+            spool: spool.durable(true),
             retry,
             parts: Arc::new(Semaphore::new(MAX_PARTS_IN_MEMORY)),
             proven: Arc::default(),
@@ -190,11 +179,21 @@ impl Builder {
     }
 }
 
-/// Keeps 32 bits, which fit a `usize` on every platform.
-fn hash(origin: &str) -> usize {
-    let mut hash = DefaultHasher::new();
-    origin.hash(&mut hash);
-    usize::try_from(hash.finish() & u64::from(u32::MAX)).unwrap_or_default()
+/// `offcut/spool` in the user's own directory for state. The system's directory for temporary files would not do: all
+/// users share it, and it is emptied while hints still point there.
+fn default_spool(env: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    // A relative path would be another directory in each process.
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let (variable, below_home) = if cfg!(windows) {
+        ("LOCALAPPDATA", "AppData/Local")
+    } else if cfg!(target_os = "macos") {
+        ("", "Library/Application Support")
+    } else {
+        ("XDG_STATE_HOME", ".local/state")
+    };
+    let home = || std::env::home_dir().map(|home| home.join(below_home));
+    let state = env(variable).filter(absolute).or_else(home);
+    Some(state.filter(absolute)?.join("offcut").join("spool"))
 }
 
 /// Shows no credentials. `shown` is not checked yet, so it goes through `StoreUrl`, which hides
@@ -223,29 +222,24 @@ mod tests {
 
     #[test]
     fn l11_wrong_settings_do_not_build() {
-        let error =
-            |change: fn(Builder) -> Builder| change(builder().0).build().unwrap_err().to_string();
+        let error = |change: &dyn Fn(Builder) -> Builder| {
+            change(builder().0).build().unwrap_err().to_string()
+        };
         assert_eq!(
-            error(|builder| builder.backoff(Duration::ZERO)),
+            error(&|builder| builder.backoff(Duration::ZERO)),
             "`backoff` must be more than 0 and at most 15 seconds: `100ms`"
         );
-        assert!(error(|builder| builder.backoff(Duration::MAX)).contains("backoff"));
-        assert!(error(|builder| builder.timeout(Duration::ZERO)).contains("timeout"));
-        assert!(error(|builder| builder.timeout(Duration::MAX)).contains("timeout"));
-        assert!(error(|builder| builder.retries(21)).contains("retries"));
+        assert!(error(&|builder| builder.backoff(Duration::MAX)).contains("backoff"));
+        assert!(error(&|builder| builder.timeout(Duration::ZERO)).contains("timeout"));
+        assert!(error(&|builder| builder.timeout(Duration::MAX)).contains("timeout"));
+        assert!(error(&|builder| builder.retries(21)).contains("retries"));
         for prefix in ["..", "a//b", "a b", ".hidden", "a/../b"] {
             assert!(
-                matches!(
-                    builder().0.prefix(prefix).build(),
-                    Err(OpenError::Value { name: "prefix", .. })
-                ),
+                error(&|builder| builder.prefix(prefix)).starts_with("`prefix` must"),
                 "{prefix}"
             );
         }
-        assert!(matches!(
-            builder().0.prefix("x".repeat(121)).build(),
-            Err(OpenError::Value { name: "prefix", .. })
-        ));
+        assert!(error(&|builder| builder.prefix("x".repeat(121))).starts_with("`prefix` must"));
         for shown in [
             "",
             "/",
@@ -260,7 +254,7 @@ mod tests {
                 .spool(home.path())
                 .build();
             assert!(
-                matches!(built, Err(OpenError::Value { name: "shown", .. })),
+                built.is_err_and(|error| error.to_string().starts_with("`shown` must")),
                 "{shown:?}"
             );
         }
@@ -291,5 +285,22 @@ mod tests {
         let (one, two) = (one.build().unwrap(), two.build().unwrap());
         assert_ne!(one.store_id(), two.store_id());
         assert_eq!(one.store_id(), one.clone().store_id());
+    }
+
+    #[cfg(all(unix, not(target_os = "macos")))]
+    #[test]
+    fn the_spool_is_where_state_is_kept() {
+        let env = |value: &'static str| {
+            move |name: &str| (name == "XDG_STATE_HOME").then(|| PathBuf::from(value))
+        };
+        assert_eq!(
+            default_spool(env("/home/me/state")),
+            Some(PathBuf::from("/home/me/state/offcut/spool"))
+        );
+        // A relative path would be another directory in each process.
+        assert!(
+            default_spool(env("state"))
+                .is_some_and(|path| path.ends_with(".local/state/offcut/spool"))
+        );
     }
 }

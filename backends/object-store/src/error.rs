@@ -1,13 +1,28 @@
 //! Errors of object stores as errors for the caller, with advice and without secrets.
 
-use std::error::Error as StdError;
 use std::fmt;
-use std::io;
 
 use object_store::Error;
 #[cfg(feature = "http")]
-use object_store::client::{HttpError, HttpErrorKind};
+use object_store::client::HttpError;
 use offcut::backend::{BackendError, ErrorKind};
+
+/// A store's URL, as errors name it.
+#[cfg(feature = "http")]
+pub(crate) const URL: &str = "the store's URL";
+
+/// The error of a mistake in a store's URL, in its options or in the builder. It never contains a value, since any value may
+/// be secret.
+pub(crate) fn mistake(what: &str, must: impl fmt::Display) -> BackendError {
+    BackendError::new(ErrorKind::Other, format!("{what} must {must}"))
+}
+
+/// The error of settings that `object_store` rejects.
+#[cfg(feature = "http")]
+pub(crate) fn refused(error: Error) -> BackendError {
+    let why = "the store's settings are incomplete or contradict each other: check its account, its credentials and its endpoint";
+    BackendError::new(ErrorKind::Other, why).with_source(Trouble::from(error))
+}
 
 /// An error of an object store, reduced to the facts that this crate needs.
 ///
@@ -37,31 +52,21 @@ pub(crate) enum Kind {
     /// The store can't create without overwriting.
     Overwrites,
     Full,
-    /// No answer in time; the outcome is unknown.
-    TooSlow,
-    /// The connection or the store failed, or the answer is malformed; the outcome is unknown.
+    /// No answer in time, the connection or the store failed, or the answer is malformed; the outcome is unknown.
     Unreachable,
     /// The spool file can't be read.
     Spool,
-    /// Too long for one object.
-    TooLong,
     NoRuntime,
     Other,
 }
 
 impl Kind {
-    /// Returns whether the same request may succeed a moment later.
-    pub(crate) fn is_passing(self) -> bool {
-        matches!(self, Self::TooSlow | Self::Unreachable)
-    }
-
     fn told(self) -> ErrorKind {
         match self {
             Self::NotFound => ErrorKind::NotFound,
             Self::NoCredentials | Self::Denied => ErrorKind::Denied,
-            Self::Full | Self::TooLong => ErrorKind::Full,
-            Self::Exists => ErrorKind::Unavailable,
-            kind if kind.is_passing() => ErrorKind::Unavailable,
+            Self::Full => ErrorKind::Full,
+            Self::Exists | Self::Unreachable => ErrorKind::Unavailable,
             _ => ErrorKind::Other,
         }
     }
@@ -84,14 +89,10 @@ impl Kind {
                 "the store does not support create-only puts (`If-None-Match: *`); update it, or use another one"
             }
             Self::Full => "the store is full; free some space, or raise the quota",
-            Self::TooSlow => {
-                "there was no answer in time; try again, or raise the store's `timeout`"
-            }
             Self::Unreachable => {
-                "the store can't be reached or fails; try again later, or check the endpoint and the network"
+                "the store can't be reached or fails; try again later, or check the endpoint, the network and the `timeout`"
             }
             Self::Spool => "the spooled bytes can't be read back; check the spool's disk",
-            Self::TooLong => "the content is too long to upload; store at most 48 GiB",
             Self::NoRuntime => "an object store needs a tokio runtime; call it inside one",
             Self::Range | Self::Other => "the store rejected the request; check its settings",
         }
@@ -102,6 +103,11 @@ impl Trouble {
     pub(crate) fn new(kind: Kind, cause: impl Into<String>) -> Self {
         let cause = cause.into();
         Self { kind, cause }
+    }
+
+    /// The runtime ended before a task of this crate.
+    pub(crate) fn ended() -> Self {
+        Self::new(Kind::Unreachable, "the runtime ended")
     }
 
     /// Creates the trouble for a failed read of the spool.
@@ -121,15 +127,15 @@ impl Trouble {
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         let text = error.to_string();
-        if is_about_credentials(&text) {
+        if CREDENTIALS.iter().any(|address| text.contains(address)) {
             return Self::new(
                 Kind::NoCredentials,
                 "the machine's metadata service returned none",
             );
         }
         #[cfg(feature = "http")]
-        if let Some(error) = find::<HttpError>(&error) {
-            return Self::new(of_http(error), innermost(error));
+        if let Some(trouble) = of_http(&error) {
+            return trouble;
         }
         if let Some((status, code)) = status_and_code(&text) {
             let kind = of_answer(status, code.as_deref());
@@ -142,21 +148,19 @@ impl From<Error> for Trouble {
         if text.contains("redirect without LOCATION") {
             return Self::new(Kind::WrongRegion, "HTTP 301");
         }
-        if let (Error::Generic { .. }, Some(error)) = (&error, find::<io::Error>(&error)) {
-            return Self::new(of_io(error), error.to_string());
-        }
         let (kind, cause) = match error {
             Error::NotFound { .. } => (Kind::NotFound, "not found"),
             Error::AlreadyExists { .. }
             | Error::Precondition { .. }
             | Error::NotModified { .. } => (Kind::Exists, "already exists"),
-            Error::PermissionDenied { .. } => (Kind::Denied, "permission denied"),
-            Error::Unauthenticated { .. } => (Kind::Denied, "not authenticated"),
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+                (Kind::Denied, "permission denied")
+            }
             Error::NotImplemented { .. } | Error::NotSupported { .. } => {
                 (Kind::Overwrites, "not implemented")
             }
             Error::JoinError { .. } => (Kind::Unreachable, "a task of the store ended early"),
-            // Stores in memory and in files report a range past the end like this.
+            // Stores in memory report a range past the end like this.
             Error::Generic { .. } => (Kind::Range, "an error of the store itself"),
             _ => (Kind::Other, "an error of the store itself"),
         };
@@ -194,35 +198,25 @@ fn of_answer(status: u16, code: Option<&str>) -> Kind {
     }
 }
 
+/// The trouble of a request that got no answer. The innermost cause, "Connection refused" rather than "error sending
+/// request", names no URL.
 #[cfg(feature = "http")]
-fn of_http(error: &HttpError) -> Kind {
-    match error.kind() {
-        HttpErrorKind::Timeout => Kind::TooSlow,
-        _ => Kind::Unreachable,
-    }
+fn of_http(error: &Error) -> Option<Trouble> {
+    let error: &(dyn std::error::Error + 'static) = error;
+    let causes = || std::iter::successors(Some(error), |error| error.source());
+    causes().find(|error| error.is::<HttpError>())?;
+    Some(Trouble::new(
+        Kind::Unreachable,
+        causes().last()?.to_string(),
+    ))
 }
 
-fn of_io(error: &io::Error) -> Kind {
-    match error.kind() {
-        // Nothing can exist below a file.
-        io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => Kind::NotFound,
-        io::ErrorKind::AlreadyExists => Kind::Exists,
-        _ => Kind::Other,
-    }
-}
-
-/// The addresses from which machines and containers get their credentials. They are used for
-/// nothing else.
-fn is_about_credentials(text: &str) -> bool {
-    [
-        "169.254.169.254",
-        "169.254.170.2",
-        "169.254.170.23",
-        "metadata.google.internal",
-    ]
-    .iter()
-    .any(|address| text.contains(&format!("http://{address}")))
-}
+/// The beginnings of the addresses from which machines and containers get their credentials. They are used for nothing else.
+const CREDENTIALS: [&str; 3] = [
+    "http://169.254.169.254",
+    "http://169.254.170.2",
+    "http://metadata.google.internal",
+];
 
 /// Extracts the status and the code of an answer. The type that has them is private, so they are
 /// parsed from its text, and text in any other form is dropped.
@@ -239,29 +233,6 @@ fn status_and_code(text: &str) -> Option<(u16, Option<String>)> {
         None => after("Server returned error response: ").map(|_| 500)?,
     };
     Some((status, code.map(str::to_owned)))
-}
-
-/// Returns the first error of type `E` in `error` and its chain of causes.
-fn find<E: StdError + 'static>(error: &Error) -> Option<&E> {
-    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        next = error.source();
-    }
-    None
-}
-
-/// Returns the innermost cause: "Connection refused" rather than "error sending request". It names
-/// no URL.
-#[cfg(feature = "http")]
-fn innermost(error: &HttpError) -> String {
-    let mut error: &dyn StdError = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }
 
 #[cfg(test)]

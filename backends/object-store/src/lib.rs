@@ -23,29 +23,22 @@
 //! | `s3` | yes | `s3://bucket/prefix` | S3 and compatible stores |
 //! | `gcs` | | `gs://bucket/prefix` | Google Cloud Storage |
 //! | `azure` | | `az://container/prefix` | Azure Blob Storage |
-//! | `local` | | `file:///directory` | a directory; [`offcut::backend::Fs`] is the better store there |
-//! | | always | `memory:/prefix` | this process's memory, for tests |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod backend;
 mod builder;
-mod content;
 mod error;
-mod limited;
 mod objects;
+#[cfg(feature = "http")]
 mod open;
-mod open_error;
 mod put;
-mod read;
 mod retry;
-mod spool;
 mod upload;
 mod writer;
 
 pub use builder::Builder;
 pub use objects::Objects;
-pub use open_error::OpenError;
 pub use upload::MAX_PARTS_IN_MEMORY;
 
 /// Compiles the README's example.

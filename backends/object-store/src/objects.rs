@@ -1,16 +1,17 @@
 //! The store: its parts, and the helpers of every call.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
-use object_store::ObjectStore;
+use bytes::Bytes;
 use object_store::path::Path;
-use offcut::backend::{BackendError, Fs, Key, Location};
+use object_store::{GetOptions, ObjectStore};
+use offcut::backend::{Backend, BackendError, ErrorKind, Fs, Key, Location, ReadRange};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::error::{Kind, Trouble};
-use crate::limited::limited;
-use crate::retry::Retry;
+use crate::retry::{Retry, limited};
 
 /// The object that proves that nothing is overwritten. Its name begins with a dot, so it is not a
 /// key: it is never listed and never read.
@@ -24,12 +25,13 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 /// use offcut::backend::{Backend, Key, PutOutcome};
 /// use offcut_object_store::Objects;
 ///
-/// # let home = tempfile::tempdir()?;
-/// # let url = format!("memory:/agents?spool={}", home.path().display());
-/// let store = Objects::open(&url)?; // url: s3://bucket/agents
+/// # let (home, memory) = (tempfile::tempdir()?, std::sync::Arc::new(object_store::memory::InMemory::new()));
+/// # let store = Objects::builder(memory, "s3://bucket").prefix("agents").spool(home.path()).build()?; /*
+/// let store = Objects::open("s3://bucket/agents")?;
+/// # */
 /// let key = Key::new("trunc/call_1")?;
 /// assert_eq!(store.put(&key, "the whole result".into()).await?, PutOutcome::Stored);
-/// assert_eq!(store.locate(&key).as_str(), "memory:/agents/trunc/call_1");
+/// assert_eq!(store.locate(&key).as_str(), "s3://bucket/agents/trunc/call_1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,7 +61,7 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///   and this machine's stores read, list and sweep it. Only keys that name their content lead to
 ///   it, so no other machine stores anything else under them.
 ///
-/// Needs a tokio runtime with time enabled and, except for memory and files, I/O.
+/// Needs a tokio runtime with time enabled and, except for memory, I/O.
 #[derive(Clone)]
 pub struct Objects {
     pub(crate) objects: Arc<dyn ObjectStore>,
@@ -79,11 +81,6 @@ pub struct Objects {
 impl Objects {
     pub(crate) fn location(&self, key: &Key) -> Location {
         Location::new(format!("{}{key}", self.shown))
-    }
-
-    /// The path of [`PROBE`].
-    pub(crate) fn probe(&self) -> Path {
-        self.path_of(PROBE)
     }
 
     pub(crate) fn path(&self, key: &Key) -> Path {
@@ -111,26 +108,71 @@ impl Objects {
         limited(self.retry.timeout, call).await
     }
 
-    /// Cancels one attempt early enough for another one.
-    pub(crate) async fn attempt<T>(
-        &self,
-        call: impl Future<Output = object_store::Result<T>>,
-    ) -> Result<T, Trouble> {
-        limited(self.retry.attempt(), call).await
+    /// Reads the bytes of `range` that exist, from the spool if it has the content.
+    pub(crate) async fn page_of(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, Trouble> {
+        let spooled = match self.spool.read(key, range.clone()).await {
+            Ok(page) => return Ok(page),
+            Err(error) => error,
+        };
+        match self.page(&self.path(key), range).await {
+            // It may be what the spool failed to read.
+            Err(Trouble {
+                kind: Kind::NotFound,
+                ..
+            }) if spooled.kind() != ErrorKind::NotFound => Err(Trouble::of_spool(&spooled)),
+            page => page,
+        }
     }
 
-    /// Repeats `call` for as long as it fails for a reason that may pass.
-    pub(crate) async fn retried<T, F>(&self, call: impl Fn() -> F) -> Result<T, Trouble>
-    where
-        F: Future<Output = Result<T, Trouble>>,
-    {
-        let mut pauses = self.retry.pauses();
-        loop {
-            match call().await {
-                Err(trouble) if trouble.kind.is_passing() && pauses.wait().await => {}
-                done => return done,
+    /// Reads the bytes of `range` that exist in the store.
+    pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
+        // Some servers accept numbers of 63 bits only, and no object is longer than that.
+        let range = range.start..range.end.min(i64::MAX as u64);
+        let read = async {
+            if range.is_empty() {
+                return self.read_length(path).await;
             }
+            match self.get(path, range.clone()).await {
+                // Stores refuse a range that begins past the end, and every range of an empty object.
+                Err(trouble) if trouble.kind == Kind::Range => {
+                    match self.read_length(path).await? {
+                        page if page.total <= range.start => Ok(page),
+                        _ => Err(trouble),
+                    }
+                }
+                done => done,
+            }
+        };
+        self.within_timeout(read).await
+    }
+
+    async fn get(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
+        let options = GetOptions::default().with_range(Some(range.clone()));
+        let found = self.objects.get_opts(path, options).await?;
+        let (total, stored_at) = (found.meta.size, found.meta.last_modified.into());
+        let end = range.end.min(total).max(range.start);
+        let is_asked_for = found.range == (range.start..end);
+        let bytes = found.bytes().await?;
+        if !is_asked_for || bytes.len() as u64 != end - range.start {
+            let cause = "the store returned other bytes than those of the range";
+            return Err(Trouble::new(Kind::Unreachable, cause));
         }
+        Ok(ReadRange {
+            bytes,
+            total,
+            stored_at,
+        })
+    }
+
+    /// Reads only the total length, no bytes.
+    pub(crate) async fn read_length(&self, path: &Path) -> Result<ReadRange, Trouble> {
+        let options = GetOptions::default().with_head(true);
+        let found = self.objects.get_opts(path, options).await?;
+        Ok(ReadRange {
+            bytes: Bytes::new(),
+            total: found.meta.size,
+            stored_at: found.meta.last_modified.into(),
+        })
     }
 }
 

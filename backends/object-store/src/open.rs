@@ -1,34 +1,19 @@
 //! Opens a store from a URL and the environment. Everything is checked here, because `object_store`
 //! panics on some values, ignores others, and repeats some in its errors.
 
-#[cfg(feature = "azure")]
-mod azure;
-#[cfg(feature = "http")]
-mod client;
-#[cfg(feature = "http")]
-mod common;
-#[cfg(feature = "gcs")]
-mod gcs;
-#[cfg(feature = "local")]
-mod local;
 mod options;
-#[cfg(feature = "s3")]
-mod s3;
+mod services;
 
-use std::sync::Arc;
-
-use object_store::memory::InMemory;
+use offcut::backend::BackendError;
 use url::{Position, Url};
 
 use self::options::{Env, Options};
-use crate::builder::Builder;
+use crate::error::{URL, mistake};
 use crate::objects::Objects;
-use crate::open_error::OpenError;
 use crate::retry::Retry;
 
 impl Objects {
-    /// Opens the store at `url`: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or
-    /// `memory:/prefix`.
+    /// Opens the store at `url`: `s3://bucket/prefix`, `gs://…` or `az://…`.
     ///
     /// Options are read from the query (`?region=eu-central-1&timeout=60s`) or from the
     /// environment, under the names that the store's own tools use; the URL wins. If the URL has
@@ -41,20 +26,19 @@ impl Objects {
     ///
     /// # Default
     ///
-    /// - `timeout=120s`, `backoff=100ms` and `spool`: as in [`Builder`]. `retries=5`.
+    /// - `timeout=120s`, `backoff=100ms` and `spool`: as in [`Builder`](crate::Builder). `retries=5`.
     /// - `region=us-east-1` for S3.
     ///
     /// # Errors
     ///
-    /// An [`OpenError`] that names the mistake in the URL or the environment, and never a value
-    /// that may be secret.
-    pub fn open(url: &str) -> Result<Self, OpenError> {
+    /// Names the mistake in the URL or the environment, and never a value that may be secret.
+    pub fn open(url: &str) -> Result<Self, BackendError> {
         open_with(url, &|name| std::env::var(name).ok())
     }
 }
 
-fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
-    let refuse = |must| Err(OpenError::Url { must });
+fn open_with(url: &str, env: Env<'_>) -> Result<Objects, BackendError> {
+    let refuse = |must: &str| Err(mistake(URL, must));
     let written = url.split(['?', '#']).next().unwrap_or_default();
     let Ok(url) = Url::parse(url) else {
         return refuse(
@@ -77,53 +61,58 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     }
     let mut options = Options::of(&url, env)?;
     let defaults = Retry::default();
+    let must = "be a number with `ms`, `s` or `m`: `100ms`";
+    let duration = |text: &str| humantime::parse_duration(text).ok();
+    let timeout = options.parsed("timeout", must, duration)?;
+    let retries = options.parsed("retries", "be a number", |text| text.parse().ok())?;
+    let backoff = options.parsed("backoff", must, duration)?;
     let retry = Retry {
-        timeout: options.duration("timeout")?.unwrap_or(defaults.timeout),
-        retries: options.number("retries")?.unwrap_or(defaults.retries),
-        backoff: options.duration("backoff")?.unwrap_or(defaults.backoff),
+        timeout: timeout.unwrap_or(defaults.timeout),
+        retries: retries.unwrap_or(5),
+        backoff: backoff.unwrap_or(defaults.backoff),
     };
     retry.check()?;
     let spool = options.take("spool");
-
-    let mut builder = open_scheme(&url, &mut options, &retry)?;
+    let (server, store) = match url.scheme() {
+        #[cfg(feature = "s3")]
+        "s3" => services::s3(bucket(&url)?, &mut options, &retry)?,
+        #[cfg(feature = "gcs")]
+        "gs" => services::gcs(bucket(&url)?, &mut options, &retry)?,
+        #[cfg(feature = "azure")]
+        "az" => services::azure(bucket(&url)?, &mut options, &retry)?,
+        _ => {
+            return refuse(
+                "begin with `s3:`, `gs:` or `az:`, for which offcut-object-store has the features `s3`, `gcs` and `azure`",
+            );
+        }
+    };
     options.reject_unknown()?;
+
+    let (scheme, bucket, path) = (url.scheme(), bucket(&url)?, url.path());
+    let mut builder = Objects::builder(store, format!("{scheme}://{bucket}")).prefix(path);
+    let path = path.trim_end_matches('/');
+    // The server tells it from buckets of the same name elsewhere.
+    builder.origin = Some(format!("{scheme} {server} {bucket}{path}"));
     builder.spool = spool.map(Into::into);
     // `object_store` does most of the retrying. If it must not retry, this crate does not either.
     builder.retry = Retry {
-        retries: retry.retries.min(2),
+        retries: retry.retries.min(defaults.retries),
         ..retry
     };
     builder.build()
 }
 
-#[cfg_attr(
-    not(feature = "http"),
-    expect(unused_variables, reason = "only stores behind a network have options")
-)]
-fn open_scheme(url: &Url, options: &mut Options<'_>, retry: &Retry) -> Result<Builder, OpenError> {
-    match url.scheme() {
-        "memory" => {
-            let place = Objects::builder(Arc::new(InMemory::new()), "memory:");
-            match url.host_str() {
-                None | Some("") => Ok(place.prefix(url.path())),
-                Some(_) => Err(OpenError::Url {
-                    must: "have no host: `memory:/prefix`",
-                }),
-            }
-        }
-        #[cfg(feature = "s3")]
-        "s3" => s3::open(url, options, retry),
-        #[cfg(feature = "gcs")]
-        "gs" => gcs::open(url, options, retry),
-        #[cfg(feature = "azure")]
-        "az" => azure::open(url, options, retry),
-        #[cfg(feature = "local")]
-        "file" => local::open(url),
-        _ => Err(OpenError::Url {
-            must: "begin with `memory:`, or with `s3:`, `gs:`, `az:` or `file:` and the feature `s3`, `gcs`, `azure` or `local` of \
-                   offcut-object-store",
-        }),
-    }
+/// The name of a bucket, or its equivalent in other stores.
+fn bucket(url: &Url) -> Result<&str, BackendError> {
+    let bucket = url.host_str().unwrap_or_default();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let is_bucket =
+        (3..=255).contains(&bucket.len()) && bucket.bytes().all(is_name) && !bucket.contains("..");
+    let must =
+        "name a bucket, of 3 or more letters, digits, `-`, `_` and `.`: `s3://bucket/prefix`";
+    is_bucket
+        .then_some(bucket)
+        .ok_or_else(|| mistake(URL, must))
 }
 
 #[cfg(test)]

@@ -1,16 +1,58 @@
 //! Storing: content of one request, and the proof that the store overwrites nothing.
 
+use std::ops::Range;
+
 use bytes::Bytes;
-use object_store::PutMode;
 use object_store::path::Path;
-use offcut::backend::{BackendError, Key, PutOutcome};
+use object_store::{ObjectStore, PutMode};
+use offcut::backend::{Backend, BackendError, Key, PutOutcome, Writer};
 
-use crate::content::Content;
 use crate::error::{Kind, Trouble};
-use crate::objects::{Objects, missing_bucket};
+use crate::objects::{Objects, PROBE, missing_bucket};
 
+/// Content up to this many bytes is one object from one request; longer content is uploaded in
+/// parts.
+pub(crate) const MAX_SINGLE_PUT: u64 = 8 << 20;
 /// The content of the object that proves that a store overwrites nothing.
 const PROOF: &[u8] = b"Offcut found out with this that the store overwrites nothing\n";
+
+/// Content to store, from memory or from a writer.
+pub(crate) enum Content<'w> {
+    Whole(Bytes),
+    Written {
+        writer: &'w mut dyn Writer,
+        length: u64,
+    },
+}
+
+impl Content<'_> {
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Whole(bytes) => bytes.len() as u64,
+            Self::Written { length, .. } => *length,
+        }
+    }
+
+    /// Reads the bytes of `range`, which must lie within the content.
+    pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<Bytes, Trouble> {
+        let length = range.end - range.start;
+        let bytes = match self {
+            // The length of content in memory fits a `usize`.
+            Self::Whole(bytes) => bytes.slice(range.start as usize..range.end as usize),
+            Self::Written { writer, .. } => {
+                let read = writer.read(range).await;
+                read.map_err(|error| Trouble::of_spool(&error))?
+            }
+        };
+        if bytes.len() as u64 != length {
+            return Err(Trouble::new(
+                Kind::Spool,
+                "the file is shorter than the bytes written to it",
+            ));
+        }
+        Ok(bytes)
+    }
+}
 
 impl Objects {
     /// Stores `content` under `key` if nothing is there. The key of long content must be derived
@@ -20,14 +62,16 @@ impl Objects {
         key: &Key,
         content: &mut Content<'_>,
     ) -> Result<PutOutcome, BackendError> {
-        if let Some(put) = self.compare_spooled(key, content).await {
+        // If the spool can't be read, nothing is there.
+        if self.spool.read(key, 0..0).await.is_ok()
+            && let Ok(Some(put)) = self.compare(key, content).await
+        {
             return Ok(put);
         }
-        let path = self.path(key);
-        let put = if content.is_long() {
-            self.upload(&path, content).await
+        let put = if content.length() > MAX_SINGLE_PUT {
+            self.upload(key, content).await
         } else {
-            self.within_timeout(self.put_whole(&path, content)).await
+            self.within_timeout(self.put_whole(key, content)).await
         };
         put.map_err(|trouble| self.failed("storing", key, trouble))
     }
@@ -38,26 +82,24 @@ impl Objects {
     /// answer may be lost, or a proxy may have repeated the request and met the first one's object.
     /// So the object there is compared before anything is reported or retried. If the first request
     /// takes effect after that, the second meets its object.
-    async fn put_whole(
-        &self,
-        path: &Path,
-        content: &mut Content<'_>,
-    ) -> Result<PutOutcome, Trouble> {
+    async fn put_whole(&self, key: &Key, content: &mut Content<'_>) -> Result<PutOutcome, Trouble> {
         let bytes = content.read(0..content.length()).await?;
         self.prove_create_only().await?;
-        let mut pauses = self.retry.pauses();
+        let mut attempts = 0;
         loop {
-            let trouble = match self.put_once(path, &bytes).await {
+            let trouble = match self.put_once(&self.path(key), &bytes).await {
                 Ok(()) => return Ok(PutOutcome::Stored),
-                Err(trouble) if trouble.kind == Kind::Exists || trouble.kind.is_passing() => {
+                Err(trouble)
+                    if trouble.kind == Kind::Exists || trouble.kind == Kind::Unreachable =>
+                {
                     trouble
                 }
                 Err(trouble) => return Err(missing_bucket(trouble)),
             };
-            if let Some(put) = self.compare(path, content).await? {
+            if let Some(put) = self.compare(key, content).await? {
                 return Ok(put);
             }
-            if !pauses.wait().await {
+            if !self.retry.pause(&mut attempts).await {
                 return match trouble.kind {
                     // Something is there that has no content: a directory, in stores that have
                     // them.
@@ -70,8 +112,36 @@ impl Objects {
 
     async fn put_once(&self, path: &Path, bytes: &Bytes) -> Result<(), Trouble> {
         let (bytes, mode) = (bytes.clone().into(), PutMode::Create.into());
-        let put = self.objects.put_opts(path, bytes, mode);
-        self.attempt(put).await.map(drop)
+        self.objects.put_opts(path, bytes, mode).await?;
+        Ok(())
+    }
+
+    /// Returns the outcome of storing `content` under `key` if something is there; `None` if nothing
+    /// is.
+    pub(crate) async fn compare(
+        &self,
+        key: &Key,
+        content: &mut Content<'_>,
+    ) -> Result<Option<PutOutcome>, Trouble> {
+        let length = content.length();
+        let (mut at, mut oldest) = (0, None);
+        loop {
+            let block = at..length.min(at + MAX_SINGLE_PUT);
+            let page = match self.page_of(key, block.clone()).await {
+                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(None),
+                page => page?,
+            };
+            if page.total != length || page.bytes != content.read(block.clone()).await? {
+                return Ok(Some(PutOutcome::Taken));
+            }
+            // It may have been removed and stored again between two blocks.
+            let stored_at = oldest.map_or(page.stored_at, |oldest| page.stored_at.min(oldest));
+            oldest = Some(stored_at);
+            at = block.end;
+            if at >= length {
+                return Ok(Some(PutOutcome::AlreadyThere { stored_at }));
+            }
+        }
     }
 
     /// Makes sure, once, that the store honours create-only puts. One that does not would silently
@@ -82,12 +152,16 @@ impl Objects {
     }
 
     async fn try_to_overwrite(&self) -> Result<(), Trouble> {
-        let (path, proof) = (self.probe(), Bytes::from_static(PROOF));
-        for _ in 0..2 {
-            let put = self.retried(|| self.put_once(&path, &proof));
-            match put.await {
+        let (path, proof) = (self.path_of(PROBE), Bytes::from_static(PROOF));
+        let (mut accepted, mut attempts) = (0, 0);
+        while accepted < 2 {
+            match self.put_once(&path, &proof).await {
+                Ok(()) => accepted += 1,
                 Err(trouble) if trouble.kind == Kind::Exists => return Ok(()),
-                put => put.map_err(missing_bucket)?,
+                Err(trouble)
+                    if trouble.kind == Kind::Unreachable
+                        && self.retry.pause(&mut attempts).await => {}
+                Err(trouble) => return Err(missing_bucket(trouble)),
             }
         }
         let cause = "the store accepted the same object twice";

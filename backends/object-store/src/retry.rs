@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use crate::open_error::OpenError;
+use offcut::backend::BackendError;
+use tokio::runtime::Handle;
 
-/// Maximum timeout.
+use crate::error::{Kind, Trouble, mistake};
+
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_RETRIES: u32 = 20;
+/// Maximum pause between two attempts.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// Limits on the number and duration of attempts.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +23,11 @@ pub(crate) struct Retry {
     pub(crate) backoff: Duration,
 }
 
-/// Maximum pause between two attempts.
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-
 impl Default for Retry {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(120),
-            retries: 5,
+            retries: 2,
             backoff: Duration::from_millis(100),
         }
     }
@@ -34,48 +35,75 @@ impl Default for Retry {
 
 impl Retry {
     /// Rejects values on which `object_store` would panic.
-    pub(crate) fn check(&self) -> Result<(), OpenError> {
+    pub(crate) fn check(&self) -> Result<(), BackendError> {
         let (name, must) = if self.timeout.is_zero() || self.timeout > MAX_TIMEOUT {
-            ("timeout", "be more than 0 and at most an hour: `120s`")
+            ("`timeout`", "be more than 0 and at most an hour: `120s`")
         } else if self.retries > MAX_RETRIES {
-            ("retries", "be at most 20")
+            ("`retries`", "be at most 20")
         } else if self.backoff.is_zero() || self.backoff > LONGEST_PAUSE {
-            ("backoff", "be more than 0 and at most 15 seconds: `100ms`")
+            (
+                "`backoff`",
+                "be more than 0 and at most 15 seconds: `100ms`",
+            )
         } else {
             return Ok(());
         };
-        Err(OpenError::Value { name, must })
+        Err(mistake(name, must))
     }
 
-    /// Time limit for one attempt.
-    pub(crate) fn attempt(&self) -> Duration {
-        self.timeout / 4
-    }
-
-    pub(crate) fn pauses(&self) -> Pauses {
-        Pauses {
-            left: self.retries,
-            next: self.backoff,
-        }
-    }
-}
-
-/// The pauses between attempts.
-#[derive(Debug)]
-pub(crate) struct Pauses {
-    left: u32,
-    next: Duration,
-}
-
-impl Pauses {
     /// Waits for the next attempt; false if there is none.
-    pub(crate) async fn wait(&mut self) -> bool {
-        if self.left == 0 {
+    pub(crate) async fn pause(&self, attempts: &mut u32) -> bool {
+        if *attempts == self.retries {
             return false;
         }
-        self.left -= 1;
-        tokio::time::sleep(self.next).await;
-        self.next = self.next.saturating_mul(2).min(LONGEST_PAUSE);
+        let pause = self.backoff.saturating_mul(1 << *attempts);
+        tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+        *attempts += 1;
         true
+    }
+}
+
+/// Returns the result of `call`, or an error if it was too slow. Without a runtime there is no
+/// clock, so `call` does not run.
+pub(crate) async fn limited<T, E: Into<Trouble>>(
+    timeout: Duration,
+    call: impl Future<Output = Result<T, E>>,
+) -> Result<T, Trouble> {
+    if Handle::try_current().is_err() {
+        return Err(Trouble::new(Kind::NoRuntime, "no tokio runtime"));
+    }
+    match tokio::time::timeout(timeout, call).await {
+        Ok(done) => done.map_err(Into::into),
+        Err(_) => Err(Trouble::new(Kind::Unreachable, "timed out")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_hangs_times_out() {
+        let hung = limited(
+            Duration::from_secs(60),
+            std::future::pending::<Result<(), Trouble>>(),
+        )
+        .await;
+        assert_eq!(hung.unwrap_err().kind, Kind::Unreachable);
+    }
+
+    #[test]
+    fn l7_without_a_runtime_it_is_an_error() {
+        let mut call = Box::pin(limited(
+            Duration::from_secs(60),
+            std::future::pending::<Result<(), Trouble>>(),
+        ));
+        let polled = call
+            .as_mut()
+            .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        assert!(
+            matches!(polled, std::task::Poll::Ready(Err(_))),
+            "{polled:?}"
+        );
     }
 }

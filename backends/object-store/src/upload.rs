@@ -3,54 +3,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::path::Path;
 use object_store::{MultipartUpload, PutMultipartOptions};
-use offcut::backend::PutOutcome;
+use offcut::backend::{Key, PutOutcome};
 use tokio::runtime::Handle;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 
-use crate::content::Content;
 use crate::error::{Kind, Trouble};
-use crate::limited::limited;
 use crate::objects::{Objects, missing_bucket};
+use crate::put::Content;
+use crate::retry::limited;
 
 /// Maximum number of parts in memory at the same moment, over all uploads of a store and its
 /// clones.
 pub const MAX_PARTS_IN_MEMORY: usize = 4;
-/// Size of each part except the last, in bytes: the smallest that S3 takes.
+/// Size of each part except the last, in bytes: the smallest that S3 takes. S3 takes 10 000 of them.
 const PART_SIZE: u64 = 5 << 20;
-/// Maximum number of parts of an upload in S3.
-const MAX_PARTS_PER_UPLOAD: u64 = 10_000;
 
 impl Objects {
-    /// Stores `content` in parts at `path`, which is derived from it, if nothing is there.
+    /// Stores `content` in parts under `key`, which is derived from it, if nothing is there.
     ///
-    /// In the meantime, others can store only the same bytes there, because the path is derived
+    /// In the meantime, others can store only the same bytes there, because the key is derived
     /// from them. Even different bytes would be noticed, unless they are stored during the last
     /// request.
     pub(crate) async fn upload(
         &self,
-        path: &Path,
+        key: &Key,
         content: &mut Content<'_>,
     ) -> Result<PutOutcome, Trouble> {
-        if content.length() > PART_SIZE * MAX_PARTS_PER_UPLOAD {
-            return Err(Trouble::new(Kind::TooLong, "it is over 48 GiB"));
-        }
         self.within_timeout(self.prove_create_only()).await?;
         let mut is_first = true;
         loop {
             // First because it may have been stored before; later because a failed attempt may have
             // succeeded after all.
-            if let Some(put) = self.compare(path, content).await? {
+            if let Some(put) = self.compare(key, content).await? {
                 return Ok(put);
             }
-            match self.upload_once(path, content).await {
+            match self.upload_once(key, content).await {
                 Ok(put) => return Ok(put),
                 // Single requests have been retried already.
-                Err(trouble) if trouble.kind.is_passing() && is_first => is_first = false,
+                Err(trouble) if trouble.kind == Kind::Unreachable && is_first => is_first = false,
                 // Some stores refuse a request that they have carried out: the answer was lost and
                 // the request repeated.
-                Err(trouble) => match self.compare(path, content).await {
+                Err(trouble) => match self.compare(key, content).await {
                     Ok(Some(put)) => return Ok(put),
                     _ => return Err(missing_bucket(trouble)),
                 },
@@ -58,62 +52,60 @@ impl Objects {
         }
     }
 
+    async fn upload_once(
+        &self,
+        key: &Key,
+        content: &mut Content<'_>,
+    ) -> Result<PutOutcome, Trouble> {
+        let mut upload = self.begin(key).await?;
+        let completed = self.complete(&mut upload, key, content).await;
+        if let Ok(PutOutcome::Stored) = completed {
+            upload.open = None;
+        } else if let Some(aborted) = upload.abort() {
+            // Awaited, since a command's runtime may end right after this.
+            _ = aborted.await;
+        }
+        completed
+    }
+
     /// Begins an upload in a separate task: if the request were dropped, its upload could not be
     /// aborted, since its id would be unknown.
-    async fn begin(&self, path: &Path) -> Result<Upload, Trouble> {
-        let (objects, path) = (Arc::clone(&self.objects), path.clone());
+    async fn begin(&self, key: &Key) -> Result<Upload, Trouble> {
+        let (objects, path) = (Arc::clone(&self.objects), self.path(key));
         let timeout = self.retry.timeout;
         let begun = tokio::spawn(async move {
-            let options = PutMultipartOptions::default();
-            let open = limited(timeout, objects.put_multipart_opts(&path, options)).await?;
+            let open = objects.put_multipart_opts(&path, PutMultipartOptions::default());
             // If nobody waits for it any more, it is dropped, which aborts the upload.
             Ok(Upload {
-                open: Some(open),
+                open: Some(limited(timeout, open).await?),
                 parts: JoinSet::new(),
                 timeout,
             })
         });
-        begun
-            .await
-            .unwrap_or_else(|_| Err(Trouble::new(Kind::Unreachable, "the runtime ended")))
+        begun.await.unwrap_or_else(|_| Err(Trouble::ended()))
     }
 
-    async fn upload_once(
+    /// Completes an upload, unless something is found under `key`.
+    async fn complete(
         &self,
-        path: &Path,
+        upload: &mut Upload,
+        key: &Key,
         content: &mut Content<'_>,
     ) -> Result<PutOutcome, Trouble> {
-        let mut upload = self.begin(path).await?;
-        let Upload { open, parts, .. } = &mut upload;
-        let Some(open) = open else {
-            return Ok(PutOutcome::Taken);
-        };
-        let completed = self.upload_parts(open, parts, path, content).await;
-        // Awaited, since a command's runtime may end right after this.
-        if !matches!(completed, Ok(None)) {
-            abort(open, parts, self.retry.timeout).await;
-        }
-        upload.open = None;
-        completed.map(|found| found.unwrap_or(PutOutcome::Stored))
-    }
-
-    /// Completes an upload, unless something is found at `path`.
-    async fn upload_parts(
-        &self,
-        open: &mut Box<dyn MultipartUpload>,
-        parts: &mut JoinSet<Result<(), Trouble>>,
-        path: &Path,
-        content: &mut Content<'_>,
-    ) -> Result<Option<PutOutcome>, Trouble> {
-        let (timeout, length) = (self.retry.timeout, content.length());
+        let Upload {
+            open,
+            parts,
+            timeout,
+        } = upload;
+        let (open, timeout) = (open.as_mut().ok_or_else(Trouble::ended)?, *timeout);
         let mut at = 0;
-        while at < length {
+        while at < content.length() {
             // Takes the permit before the bytes, so that a waiting upload holds none.
             let permit = Arc::clone(&self.parts).acquire_owned().await;
             while let Some(done) = parts.try_join_next() {
-                joined(done)?;
+                done.unwrap_or_else(|_| Err(Trouble::ended()))?;
             }
-            let end = length.min(at + PART_SIZE);
+            let end = content.length().min(at + PART_SIZE);
             let part = open.put_part(content.read(at..end).await?.into());
             parts.spawn(async move {
                 let done = limited(timeout, part).await;
@@ -123,20 +115,16 @@ impl Objects {
             at = end;
         }
         while let Some(done) = parts.join_next().await {
-            joined(done)?;
+            done.unwrap_or_else(|_| Err(Trouble::ended()))?;
         }
         // Completing overwrites, and uploads take long. So this checks once more, as late as
         // possible.
-        if let Some(put) = self.compare(path, content).await? {
-            return Ok(Some(put));
+        if let Some(put) = self.compare(key, content).await? {
+            return Ok(put);
         }
         limited(timeout, open.complete()).await?;
-        Ok(None)
+        Ok(PutOutcome::Stored)
     }
-}
-
-fn joined(done: Result<Result<(), Trouble>, JoinError>) -> Result<(), Trouble> {
-    done.unwrap_or_else(|_| Err(Trouble::new(Kind::Unreachable, "a part's task ended early")))
 }
 
 /// An upload in progress. Dropping it before it is complete aborts it: stores keep the parts of an
@@ -148,25 +136,23 @@ struct Upload {
     timeout: Duration,
 }
 
-impl Drop for Upload {
-    fn drop(&mut self) {
-        let (Some(mut open), Ok(runtime)) = (self.open.take(), Handle::try_current()) else {
-            return;
-        };
+impl Upload {
+    /// Aborts it in a task. If the runtime ends first, the parts stay until a lifecycle rule removes them.
+    fn abort(&mut self) -> Option<JoinHandle<()>> {
+        let (mut open, runtime) = (self.open.take()?, Handle::try_current().ok()?);
         let (mut parts, timeout) = (std::mem::take(&mut self.parts), self.timeout);
-        // If the runtime ends first, the parts stay until a lifecycle rule removes them.
-        runtime.spawn(async move { abort(&mut open, &mut parts, timeout).await });
+        Some(runtime.spawn(async move {
+            // The parts first: one that arrives after the abort would stay.
+            parts.shutdown().await;
+            if let Err(trouble) = limited(timeout, open.abort()).await {
+                tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
+            }
+        }))
     }
 }
 
-async fn abort(
-    open: &mut Box<dyn MultipartUpload>,
-    parts: &mut JoinSet<Result<(), Trouble>>,
-    timeout: Duration,
-) {
-    // The parts first: one that arrives after the abort would stay.
-    parts.shutdown().await;
-    if let Err(trouble) = limited(timeout, open.abort()).await {
-        tracing::warn!(cause = %trouble, "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.abort();
     }
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use async_trait::async_trait;
 use bytes::Bytes;
 use offcut::ErrorChain;
-use offcut::backend::{BackendError, ErrorKind, Key, PutOutcome, Writer};
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome, Writer};
 use sha2::{Digest, Sha256};
 
-use crate::content::{Content, MAX_SINGLE_PUT};
 use crate::objects::Objects;
+use crate::put::{Content, MAX_SINGLE_PUT};
 
 /// Writes to a file of the spool, and uploads from it once the content has its name. An object
 /// store takes nothing without a name, and the way to store content depends on its final length. If
@@ -26,27 +26,14 @@ pub(crate) struct ObjectWriter {
 }
 
 impl ObjectWriter {
-    pub(crate) fn new(store: Objects, spool: Box<dyn Writer>) -> Self {
-        Self {
-            store,
-            spool: Some(spool),
+    pub(crate) async fn open(store: &Objects) -> Result<Self, BackendError> {
+        Ok(Self {
+            store: store.clone(),
+            spool: Some(store.spool.writer().await?),
             length: 0,
             sha256: Sha256::new(),
             failure: None,
-        }
-    }
-
-    fn spool(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
-        self.spool.as_mut().ok_or_else(closed)
-    }
-
-    /// Stores the content in the store.
-    async fn upload(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        let (spool, length) = (self.spool.as_mut(), self.length);
-        let writer = &mut **spool.ok_or_else(closed)?;
-        self.store
-            .store(key, &mut Content::Written { writer, length })
-            .await
+        })
     }
 }
 
@@ -72,51 +59,51 @@ impl Writer for ObjectWriter {
     }
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
-        self.spool()?.read(range).await
+        self.spool.as_mut().ok_or_else(closed)?.read(range).await
     }
 
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        self.spool()?;
+        let writer = self.spool.as_mut().ok_or_else(closed)?;
         let is_addressed = key.is_addressed_by(&self.sha256.clone().finalize().into());
         if self.length > MAX_SINGLE_PUT && !is_addressed {
             return Ok(PutOutcome::Taken);
         }
-        let failure = match self.failure.take() {
-            Some(failure) => failure,
-            None => match self.upload(key).await {
-                Ok(put) => {
-                    if put == PutOutcome::Stored {
-                        self.spool = None;
-                    }
-                    return Ok(put);
-                }
-                Err(error) => error,
-            },
+        let uploaded = match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => {
+                let (writer, length) = (&mut **writer, self.length);
+                let mut content = Content::Written { writer, length };
+                self.store.store(key, &mut content).await
+            }
         };
-        // Under any other key, another machine may store other content.
-        if !is_addressed {
-            self.failure = Some(failure);
-            return Ok(PutOutcome::Taken);
-        }
-        // A trial of the store must fail with it.
-        if key.conversation().is_none() {
-            return Err(failure);
-        }
-        match self.spool()?.finish(key).await {
-            Ok(PutOutcome::Stored) => {
-                tracing::warn!(
-                    error = %ErrorChain(&failure),
-                    spool = %self.store.spool.path().display(),
-                    "the store failed; the content is kept in the spool, on this machine only"
-                );
-                self.spool = None;
-                Ok(PutOutcome::Stored)
-            }
-            Ok(put) => {
+        let put = match uploaded {
+            // Under any other key, another machine may store other content.
+            Err(failure) if !is_addressed => {
                 self.failure = Some(failure);
-                Ok(put)
+                Ok(PutOutcome::Taken)
             }
-            Err(_) => Err(failure),
+            // A trial of the store must fail with it.
+            Err(failure) if key.conversation().is_none() => Err(failure),
+            Err(failure) => match writer.finish(key).await {
+                Ok(PutOutcome::Stored) => {
+                    tracing::warn!(
+                        error = %ErrorChain(&failure),
+                        spool = %self.store.spool.path().display(),
+                        "the store failed; the content is kept in the spool, on this machine only"
+                    );
+                    Ok(PutOutcome::Stored)
+                }
+                Ok(put) => {
+                    self.failure = Some(failure);
+                    Ok(put)
+                }
+                Err(_) => Err(failure),
+            },
+            put => put,
+        };
+        if let Ok(PutOutcome::Stored) = put {
+            self.spool = None;
         }
+        put
     }
 }

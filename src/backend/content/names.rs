@@ -1,10 +1,8 @@
 //! Names for stored content, made from the ids of calls, sessions and users: safe ids unchanged,
 //! digests for the others.
 
-use sha2::{Digest, Sha256};
-
 use crate::backend::Key;
-use crate::backend::key::is_safe_segment;
+use crate::backend::key::{digest, is_safe_segment};
 use crate::backend::layout::{MAX_ID, is_reserved};
 
 /// Maximum length of the endings added to a name: `-9999`, `-args`, `.jpeg`.
@@ -47,11 +45,8 @@ impl Id {
         if id.len() < MIN_TO_SHORTEN {
             return Self::of_call(id);
         }
-        let digest = Sha256::digest(id.as_bytes());
-        let number = digest
-            .iter()
-            .take(8)
-            .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        // All 16 hexadecimal digits fit.
+        let number = u64::from_str_radix(&digest(id.as_bytes()), 16).unwrap_or_default();
         Self::of_call(&format!("{:06}", number % SHORT_NAMES))
     }
 

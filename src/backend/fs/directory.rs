@@ -1,16 +1,17 @@
 //! The directory of a store, open, so that no name leads out of it.
 
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, File, Metadata};
 
-use super::error::{is_absent, link_found, none_if_not_found};
-use super::place::{self, sync};
-use super::store::Fs;
+use super::error::{link_found, none_if_absent};
+use super::store::{self, Fs, sync};
 use crate::backend::Key;
+use crate::backend::range::within;
 
 /// A store's directory. All paths are relative to it. It is opened for each call, so that content is
 /// always where hints say, even if somebody moves or replaces the directory.
@@ -42,10 +43,16 @@ pub(super) fn find(store: &Fs, key: &Key) -> io::Result<Found> {
             Found::Foreign
         })
     };
-    match find() {
-        Err(error) if is_absent(&error) => Ok(Found::Nothing),
-        found => found,
-    }
+    Ok(none_if_absent(find())?.unwrap_or(Found::Nothing))
+}
+
+/// Reads the bytes in `range` of an open file. Memory is taken as they arrive, so a range may be longer.
+pub(super) fn read(file: &mut File, range: &Range<u64>) -> io::Result<Vec<u8>> {
+    let Range { start, end } = within(range, file.metadata()?.len());
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    Read::take(file, end - start).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl Directory {
@@ -54,7 +61,7 @@ impl Directory {
         let dir = Dir::open_ambient_dir(store.path(), ambient_authority())?;
         // A path that did not exist when the store was opened may now be a link.
         let path = store.path().canonicalize()?;
-        if place::shown(&path).as_deref() == Some(&*store.path) {
+        if store::shown(&path).as_deref() == Some(&*store.path) {
             Ok(Self(dir))
         } else {
             Err(link_found())
@@ -63,13 +70,13 @@ impl Directory {
 
     /// Opens the directory, and creates it if it does not exist.
     pub(super) fn make(store: &Fs) -> io::Result<Self> {
-        if let Some(directory) = none_if_not_found(Self::open(store))? {
+        if let Some(directory) = none_if_absent(Self::open(store))? {
             return Ok(directory);
         }
-        if place::shown(&place::resolve(store.path())?).as_deref() != Some(&*store.path) {
+        if store::shown(&store::resolve(store.path())?).as_deref() != Some(&*store.path) {
             return Err(link_found());
         }
-        place::make(store.path()).map_err(|source| match source.kind() {
+        store::make(store.path()).map_err(|source| match source.kind() {
             // Happens below `/proc`. As it is, the error would read as if content were missing.
             io::ErrorKind::NotFound => io::Error::new(io::ErrorKind::NotADirectory, source),
             _ => source,
@@ -123,23 +130,10 @@ impl Directory {
         Ok(file)
     }
 
-    /// Removes the parent directories of `key` that are empty and have the mode that this store
-    /// gives. A directory with another mode belongs to someone else.
+    /// Removes the parent directories of `key` that are empty.
     pub(super) fn remove_empty_parents(&self, key: &Key) {
-        let key = key.as_str();
-        for (end, _) in key.rmatch_indices('/') {
-            let is_ours = self.0.symlink_metadata(&key[..end]).is_ok_and(|metadata| {
-                #[cfg(unix)]
-                let is_private =
-                    cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 == 0o700;
-                #[cfg(not(unix))]
-                let is_private = true;
-                metadata.is_dir() && is_private
-            });
-            if !is_ours || self.0.remove_dir(&key[..end]).is_err() {
-                return;
-            }
-        }
+        let mut parents = key.as_str().rmatch_indices('/');
+        _ = parents.try_for_each(|(end, _)| self.0.remove_dir(&key.as_str()[..end]));
     }
 
     /// Syncs all parent directories of `key`: another process may have created one without syncing

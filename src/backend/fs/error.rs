@@ -1,10 +1,6 @@
 //! Translation of I/O errors into the store's errors, with advice.
 
 use std::io;
-use std::sync::Arc;
-
-use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
 use crate::backend::{BackendError, ErrorKind, Location};
 
@@ -50,6 +46,10 @@ fn advice(source: &io::Error, doing: &str) -> (ErrorKind, &'static str) {
             ErrorKind::Full,
             "no space is left, or the file is over a quota or limit; free some, raise the limit, or choose another file system",
         ),
+        Io::OutOfMemory => (
+            ErrorKind::Other,
+            "the bytes do not fit into memory; read a smaller range",
+        ),
         Io::NotADirectory | Io::AlreadyExists => (
             ErrorKind::Other,
             "its directory can't be made there: part of the path is not a directory that takes one; move that away, or choose another path",
@@ -63,18 +63,11 @@ pub(super) fn link_found() -> io::Error {
     io::ErrorKind::PermissionDenied.into()
 }
 
-/// Returns true if `error` means that the name does not exist. A path below a file doesn't either.
-pub(super) fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-/// `None` instead of the error that nothing is found.
-pub(super) fn none_if_not_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+/// `None` instead of the error that a name does not exist. A path below a file doesn't either.
+pub(super) fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    use io::ErrorKind::{NotADirectory, NotFound};
     match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(None),
         result => result.map(Some),
     }
 }
@@ -90,83 +83,9 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
     source
 }
 
-/// Threads that one directory may block. A file system that hangs blocks them until it answers, whoever still waits, and
-/// the others of the runtime's threads are for other work.
-const MOST_THREADS: usize = 32;
-
-/// Those of tokio's blocking threads that a directory may block.
-#[derive(Clone, Debug)]
-pub(super) struct BlockingThreads(Arc<Semaphore>);
-
-impl BlockingThreads {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(MOST_THREADS)))
-    }
-
-    /// Runs `work` on one of them.
-    ///
-    /// If the future is dropped, `work` still runs to its end or never starts. So it must own its data
-    /// and clean up when dropped.
-    pub(super) async fn run<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
-    ) -> Result<T, BackendError> {
-        let runtime = Handle::try_current().map_err(|source| {
-            let why = "a store in a directory needs a tokio runtime; call it within one";
-            BackendError::new(ErrorKind::Other, why).with_source(source)
-        })?;
-        let thread = Arc::clone(&self.0).acquire_owned().await;
-        let work = move || {
-            let _thread = thread;
-            work()
-        };
-        let done = runtime.spawn_blocking(work).await;
-        done.unwrap_or_else(|source| {
-            let why = "the runtime shut down before the store answered";
-            Err(BackendError::new(ErrorKind::Other, why).with_source(source))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::time::Duration;
-
     use super::*;
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn few_threads_are_blocked_at_a_time() {
-        let threads = BlockingThreads::new();
-        let (hangs, begun) = (
-            Arc::new(AtomicBool::new(true)),
-            Arc::new(AtomicUsize::new(0)),
-        );
-        let tasks = (0..3 * MOST_THREADS).map(|_| {
-            let (hangs, begun) = (Arc::clone(&hangs), Arc::clone(&begun));
-            let threads = threads.clone();
-            let work = move || {
-                begun.fetch_add(1, Ordering::SeqCst);
-                while hangs.load(Ordering::SeqCst) {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Ok(())
-            };
-            tokio::spawn(async move { threads.run(work).await })
-        });
-        let tasks: Vec<_> = tasks.collect();
-        while begun.load(Ordering::SeqCst) < MOST_THREADS {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let most = begun.load(Ordering::SeqCst);
-        hangs.store(false, Ordering::SeqCst);
-        for task in tasks {
-            assert!(task.await.unwrap().is_ok());
-        }
-        assert_eq!(most, MOST_THREADS);
-        assert_eq!(begun.load(Ordering::SeqCst), 3 * MOST_THREADS);
-    }
 
     #[test]
     fn errors_say_what_failed_where_and_what_to_do() {
@@ -217,18 +136,5 @@ mod tests {
         }
         let other = link_refused(io::ErrorKind::AlreadyExists.into());
         assert_eq!(other.kind(), io::ErrorKind::AlreadyExists);
-    }
-
-    #[test]
-    fn l7_without_a_runtime_it_is_an_error() {
-        let threads = BlockingThreads::new();
-        let mut work = Box::pin(threads.run(|| Ok(())));
-        let polled = work
-            .as_mut()
-            .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
-        assert!(
-            matches!(polled, std::task::Poll::Ready(Err(_))),
-            "{polled:?}"
-        );
     }
 }

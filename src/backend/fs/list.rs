@@ -3,6 +3,7 @@
 use std::io;
 
 use cap_std::fs::{DirEntry, ReadDir};
+use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::directory::Directory;
@@ -15,20 +16,19 @@ use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 /// an error, and the stream continues with the next one. So does a link to another directory of the
 /// store, since its content has two names.
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
-    let walk = |store: &Fs| {
-        let (store, found) = (store.clone(), Vec::new());
-        let mut walk = Walk { store, found };
-        match Directory::open(&walk.store).and_then(|directory| directory.0.entries()) {
-            Ok(entries) => walk.directory(entries, ""),
-            Err(error) => walk.fail(error, ""),
-        }
-        Ok(walk.found)
+    let walk = async move {
+        let walked = store.blocking(|store| {
+            let (store, found) = (store.clone(), Vec::new());
+            let mut walk = Walk { store, found };
+            match Directory::open(&walk.store).and_then(|directory| directory.0.entries()) {
+                Ok(entries) => walk.directory(entries, ""),
+                Err(error) => walk.fail(error, ""),
+            }
+            Ok(walk.found)
+        });
+        stream::iter(walked.await.unwrap_or_else(|error| vec![Err(error)]))
     };
-    let walk = async move { store.blocking(walk).await };
-    let found = |walked: Result<Vec<_>, _>| walked.unwrap_or_else(|error| vec![Err(error)]);
-    stream::once(walk)
-        .flat_map(move |walked| stream::iter(found(walked)))
-        .boxed()
+    walk.flatten_stream().boxed()
 }
 
 /// A walk, on a blocking thread.
@@ -42,14 +42,8 @@ impl Walk {
     /// ends in `/`.
     fn directory(&mut self, entries: ReadDir, prefix: &str) {
         for entry in entries {
-            match entry {
-                Ok(entry) => {
-                    if let Err(error) = self.entry(&entry, prefix) {
-                        self.fail(error, prefix);
-                    }
-                }
-                // A broken directory might return the same error forever.
-                Err(error) => return self.fail(error, prefix),
+            if let Err(error) = entry.and_then(|entry| self.entry(&entry, prefix)) {
+                self.fail(error, prefix);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Storing under a name: whole, once, and never over something else.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
@@ -9,9 +9,8 @@ use std::time::SystemTime;
 use cap_std::fs::{File, OpenOptions};
 
 use super::directory::{self, Directory, Found};
-use super::error::{link_refused, none_if_not_found};
+use super::error::{link_refused, none_if_absent};
 use super::store::Fs;
-use crate::backend::range::within;
 use crate::backend::{Key, PutOutcome};
 
 /// Directory for files without their final name. Segments of keys don't begin with a dot, so
@@ -36,8 +35,7 @@ pub(super) struct Stage {
     /// name.
     directory: Directory,
     path: String,
-    /// The store that this file is for.
-    pub(super) store: Fs,
+    store: Fs,
 }
 
 impl Stage {
@@ -51,27 +49,19 @@ impl Stage {
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        let path = unused_path();
         for _ in 0..ATTEMPTS {
-            let path = unused_path();
-            match directory.0.open_with(&path, &options) {
-                Ok(file) => {
-                    return Ok(Self {
-                        file,
-                        directory,
-                        path,
-                        store: store.clone(),
-                    });
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    directory.make_directory(STAGING)?;
-                    last = error;
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
-                Err(error) => return Err(error),
+            if let Some(file) = none_if_absent(directory.0.open_with(&path, &options))? {
+                return Ok(Self {
+                    file,
+                    directory,
+                    path,
+                    store: store.clone(),
+                });
             }
+            directory.make_directory(STAGING)?;
         }
-        Err(last)
+        Err(io::ErrorKind::NotFound.into())
     }
 
     /// Tries whether the file system has hard links: a long stream should not find out at its end that
@@ -91,19 +81,13 @@ impl Stage {
 
     /// Reads the bytes in `range` of the content so far.
     pub(super) fn read(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
-        let Range { start, end } = within(range, self.file.metadata()?.len());
-        let mut bytes = Vec::new();
-        self.file.seek(SeekFrom::Start(start))?;
-        Read::by_ref(&mut self.file)
-            .take(end - start)
-            .read_to_end(&mut bytes)?;
-        Ok(bytes)
+        directory::read(&mut self.file, range)
     }
 
     /// Stores the content under `key`, unless that is taken. If it is not stored, another key can be
     /// tried.
     pub(super) fn name(&mut self, key: &Key) -> io::Result<PutOutcome> {
-        if let Some(put) = none_if_not_found(self.link(key))? {
+        if let Some(put) = none_if_absent(self.link(key))? {
             return Ok(put);
         }
         // A sweep took the idle staging file for a leftover and removed it, but it is still open.
@@ -165,15 +149,15 @@ impl Drop for Stage {
 
 /// Removes staging files last written before `before`, and returns their number.
 pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
-    let Some(directory) = none_if_not_found(Directory::open(store))? else {
+    let Some(directory) = none_if_absent(Directory::open(store))? else {
         return Ok(0);
     };
     let mut removed = 0;
-    let entries = none_if_not_found(directory.0.read_dir(STAGING))?;
+    let entries = none_if_absent(directory.0.read_dir(STAGING))?;
     for entry in entries.into_iter().flatten() {
         let path = Path::new(STAGING).join(entry?.file_name());
         // Its writer may have removed it.
-        let is_removed = none_if_not_found(directory.remove_if_older(path, before))?;
+        let is_removed = none_if_absent(directory.remove_if_older(path, before))?;
         removed += u64::from(is_removed.unwrap_or_default());
     }
     Ok(removed)
@@ -200,7 +184,7 @@ pub(super) fn compare(
             stored.sync_all()?;
         }
         let synced = Directory::open(store).and_then(|directory| directory.sync(key));
-        if none_if_not_found(synced)?.is_none() {
+        if none_if_absent(synced)?.is_none() {
             // Removed by a sweep during the call, together with its directory.
             return Ok(None);
         }
@@ -209,21 +193,14 @@ pub(super) fn compare(
     Ok(Some(PutOutcome::AlreadyThere { stored_at }))
 }
 
-fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
-    let (mut ours, mut theirs) = (Vec::with_capacity(BUFFER), Vec::with_capacity(BUFFER));
-    loop {
-        ours.clear();
-        theirs.clear();
-        // `take` with `read_to_end` fills the buffer; a plain `read` may return fewer bytes.
-        a.by_ref().take(BUFFER as u64).read_to_end(&mut ours)?;
-        b.by_ref().take(BUFFER as u64).read_to_end(&mut theirs)?;
-        if ours != theirs {
+fn same_bytes(one: impl Read, other: impl Read) -> io::Result<bool> {
+    let mut other = BufReader::with_capacity(BUFFER, other).bytes();
+    for byte in BufReader::with_capacity(BUFFER, one).bytes() {
+        if other.next().transpose()? != Some(byte?) {
             return Ok(false);
         }
-        if ours.is_empty() {
-            return Ok(true);
-        }
     }
+    Ok(other.next().transpose()?.is_none())
 }
 
 /// Tries everything that storing needs in the store's existing directory, leaving nothing behind.

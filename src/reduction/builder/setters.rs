@@ -11,8 +11,7 @@ macro_rules! setters {
         $(#[$meta:meta])*
         $option:ident: $type:ty = $default:expr
             $(, set($argument:ty) $(in place of $($code:ident).+)?)?
-            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
-            $(, elsewhere($($name:literal),*))?;
+            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?;
     )*) => {
         impl Builder {
             $($(

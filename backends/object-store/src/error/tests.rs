@@ -1,3 +1,5 @@
+use std::error::Error as _;
+
 use super::*;
 
 fn answered(status: u16, code: &str) -> Trouble {

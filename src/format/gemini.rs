@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
 use super::blocks::{is_given, is_signed};
-use super::wire_json::{Roles, See, Site};
+use super::wire::{Roles, See, Site};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -59,10 +59,8 @@ pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
                 id: id.and_then(V::as_str).unwrap_or_default(),
                 ..ResultHead::default()
             };
-            see(
-                Piece::Result(head),
-                Some(site(Some(key), response, "response")),
-            );
+            let site = site(Some(key), response, "response");
+            see(Piece::Result(head), Some(site));
             given.show(see);
             for part in media.into_iter().flat_map(V::items) {
                 see(Piece::Content(read_part(part)), None);
@@ -83,7 +81,7 @@ pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
 }
 
 /// The edits that replace the content of a result by `parts`.
-pub(super) fn fill<'m, V: View<'m>>(result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+pub(super) fn replace<'m, V: View<'m>>(result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
     let media = result.object.get("parts");
     let media = media.into_iter().flat_map(V::items);
     let given = ResponseContent::of(result.get());

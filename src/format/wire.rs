@@ -312,32 +312,10 @@ impl<'m, V: View<'m>> Site<V> {
     }
 }
 
-/// The roles in a message with pieces of several authors.
-pub(super) struct Roles {
-    /// The role of all pieces that are not results.
-    own: Role,
-    last: Option<Role>,
-}
-
-impl Roles {
-    /// The roles of a message from `own`.
-    pub(super) fn new(own: Role) -> Self {
-        Self { own, last: None }
-    }
-
-    /// Shows the role of the next piece, unless the piece before it had the same.
-    pub(super) fn show<'m, V>(&mut self, is_result: bool, see: See<'_, 'm, V>) {
-        let role = if is_result { Role::Tool } else { self.own };
-        if self.last.replace(role) != Some(role) {
-            see(Piece::Role(role), None);
-        }
-    }
-
-    /// Shows the role of a message without pieces.
-    pub(super) fn end<'m, V>(self, see: See<'_, 'm, V>) {
-        if self.last.is_none() {
-            see(Piece::Role(self.own), None);
-        }
+/// Shows the role of the next piece, unless the piece before it had the `last` one.
+pub(super) fn show_role<'m, V>(role: Role, last: &mut Option<Role>, see: See<'_, 'm, V>) {
+    if last.replace(role) != Some(role) {
+        see(Piece::Role(role), None);
     }
 }
 

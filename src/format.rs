@@ -19,6 +19,7 @@ mod piece;
 mod place;
 mod plain;
 mod responses;
+mod site;
 mod spelled;
 #[cfg(test)]
 mod tests;

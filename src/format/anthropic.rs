@@ -4,7 +4,7 @@ use crate::json::View;
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed, loads_tools};
-use super::wire::{See, Site, show_role};
+use super::site::{See, Site, show_role};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 

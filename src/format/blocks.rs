@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::wire::{See, Site};
+use super::site::{See, Site};
 use super::{PartRef, Piece};
 use crate::content::Part;
 

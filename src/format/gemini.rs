@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
 use super::blocks::{is_given, is_signed};
-use super::wire::{See, Site, show_role};
+use super::site::{See, Site, show_role};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 

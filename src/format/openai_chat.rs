@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::blocks::{
     Blocks, data_url, has_signature, is_for_program, is_signed, loads_tools, read_url,
 };
-use super::wire::{See, Site};
+use super::site::{See, Site};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 

@@ -1,5 +1,4 @@
-//! The wire formats as one type, and the terms that all of them are written in, for messages that are values and for
-//! messages that are text.
+//! The wire formats as one type, for programs that learn a file's format at run time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +12,8 @@ use super::gemini::{self, is_tool};
 use super::openai_chat::{self, ChatParts};
 use super::place::{Place, Places};
 use super::responses::{self, ResponsesParts};
-use super::{Format, Piece, Role};
+use super::site::{See, Site};
+use super::{Format, Piece};
 use crate::content::Part;
 use crate::report::Subject;
 
@@ -189,7 +189,7 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
     list.items().next().is_none()
 }
 
-/// What tells the format of a message, from the weakest on: clients and frameworks borrow each other's parts of any
+/// Evidence for the format of a message, from the weakest on: clients and frameworks borrow each other's parts of any
 /// kind but calls and results.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Evidence {
@@ -236,14 +236,12 @@ fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, Evidence)> {
     }
     if let Some(parts) = parts.filter(|parts| parts.is_array()) {
         let has_tool = parts.items().any(is_tool);
-        return Some((
-            Gemini,
-            if has_tool {
-                Evidence::Call
-            } else {
-                Evidence::Part
-            },
-        ));
+        let found = if has_tool {
+            Evidence::Call
+        } else {
+            Evidence::Part
+        };
+        return Some((Gemini, found));
     }
     let of_block = |block: V| match block.text("type") {
         "input_text" | "output_text" | "input_image" | "input_file" => {
@@ -268,58 +266,7 @@ fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, Evidence)> {
         .or_else(by_text)
 }
 
-/// Sees a piece, and where it can be changed.
-pub(super) type See<'s, 'm, V> = &'s mut dyn FnMut(Piece<'m>, Option<Site<V>>);
-
-/// The field of a message that holds a result's content, a call's arguments, or a text.
-#[derive(Clone, Copy)]
-pub(super) struct Site<V> {
-    /// A list of the message and the index of an item, from which the object is reached.
-    pub(super) item: Option<(&'static str, usize)>,
-    /// The key of the object, if it is not the item or the message itself.
-    pub(super) key: Option<&'static str>,
-    /// The object that has the field.
-    pub(super) object: V,
-    pub(super) field: &'static str,
-}
-
-impl<'m, V: View<'m>> Site<V> {
-    /// A field of `object`, which is the message itself.
-    pub(super) fn of(object: V, field: &'static str) -> Self {
-        Self {
-            item: None,
-            key: None,
-            object,
-            field,
-        }
-    }
-
-    /// The value of the field.
-    pub(super) fn get(self) -> Option<V> {
-        self.object.get(self.field)
-    }
-
-    /// The JSON pointer to the object.
-    pub(super) fn path(self) -> String {
-        let item = self.item.map(|(list, at)| format!("/{list}/{at}"));
-        let key = self.key.map(|key| format!("/{key}"));
-        item.into_iter().chain(key).collect()
-    }
-
-    /// The edit that gives the field a `new` value.
-    pub(super) fn set(self, new: New<'m>) -> Edit<'m> {
-        Edit::set(self.path(), self.field, new)
-    }
-}
-
-/// Shows the role of the next piece, unless the piece before it had the `last` one.
-pub(super) fn show_role<'m, V>(role: Role, last: &mut Option<Role>, see: See<'_, 'm, V>) {
-    if last.replace(role) != Some(role) {
-        see(Piece::Role(role), None);
-    }
-}
-
-/// What replaces something in a message.
+/// A replacement of something in a message.
 pub(super) enum Change {
     Result(Vec<Part>),
     Arguments(String),

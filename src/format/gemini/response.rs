@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::content::Part;
 use crate::format::blocks::{is_given, take_same};
-use crate::format::wire::See;
+use crate::format::site::See;
 use crate::format::{PartRef, Piece};
 
 /// The fields whose value is the content, whatever it is. The only field with another name must hold

@@ -6,7 +6,7 @@ use super::*;
 use crate::backend::{Backend, Key, Memory};
 use crate::hint::{Language, Position, Prose};
 
-/// What `query` prints of `content`, or the error.
+/// Returns what `query` prints of `content`, or the error.
 async fn ask(content: impl Into<Bytes>, query: &str) -> String {
     let (store, key) = (Memory::new(), Key::new("trunc/a").unwrap());
     store.put(&key, content.into()).await.unwrap();

@@ -244,8 +244,10 @@ impl Value {
     /// The value without what is at these paths, all of which are of the value as it is now.
     pub(super) fn without(mut self, paths: &Self) -> ValR {
         let paths = paths.items()?.iter().map(Self::items);
-        let paths: Vec<&[Self]> = paths.collect::<Result<_, _>>()?;
-        // What goes is marked first, so that all places stay as they are.
+        let mut paths: Vec<&[Self]> = paths.collect::<Result<_, _>>()?;
+        // The innermost first, since nothing is inside of what is gone.
+        paths.sort_by_key(|path| Reverse(path.len()));
+        // Marked first, so that all places stay as they are.
         let mark = Text::new("");
         let is_marked =
             |value: &Self| matches!(value, Self::Text(text) if Rc::ptr_eq(&text.0, &mark.0));
@@ -255,7 +257,7 @@ impl Value {
         if is_marked(&self) {
             return Ok(Self::Null);
         }
-        // The innermost first, since their places change with those around them.
+        // Here too, since places change with those around them.
         let around = paths.iter().filter_map(|path| {
             let mut around = path.split_last()?.1;
             while let Some((Self::Object(_), outer)) = around.split_last() {
@@ -264,7 +266,8 @@ impl Value {
             Some((Reverse(around.len()), around))
         });
         for (_, path) in around.collect::<BTreeSet<_>>() {
-            self.change(path, &|value| match value {
+            // Fails inside of what is gone.
+            _ = self.change(path, &|value| match value {
                 Self::Array(array) => Rc::make_mut(array).content.retain(|item| !is_marked(item)),
                 Self::Object(object) => {
                     Rc::make_mut(object)
@@ -272,7 +275,7 @@ impl Value {
                         .retain(|_, field| !is_marked(field));
                 }
                 _ => {}
-            })?;
+            });
         }
         Ok(self)
     }

@@ -131,6 +131,10 @@ async fn r5_json_is_asked_in_jqs_language() {
             "{\"b\":{}}\nnull\n",
         ),
         (
+            "[[1, [2]], 3] | del(.[0], .[0][1], .[0][1][0]), del(.. | select(. == 1 or . == [2] or . == 2)) | tojson",
+            "[3]\n[[],3]\n",
+        ),
+        (
             "[range(200000)] | del(.[] | select(. % 2 == 0)) | length",
             "100000\n",
         ),

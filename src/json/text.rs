@@ -19,7 +19,7 @@ use crate::json::view::{Kind, View};
 /// use offcut::format::JsonText;
 /// let text = r#"{ "n": 1.00, "n": 1E5, "half": "\ud83d" }"#;
 /// assert_eq!(JsonText::parse(text)?.as_str(), text);
-/// assert_eq!(JsonText::parse("{\"a\": 01}").unwrap_err().to_string(), "not JSON: expected `,` or `}` at line 1 column 8");
+/// assert_eq!(JsonText::parse("{\"a\": 01}").unwrap_err().to_string(), "not JSON: invalid number at line 1 column 8");
 /// # Ok::<(), offcut::format::InvalidJson>(())
 /// ```
 ///

@@ -15,17 +15,15 @@ mod foreign;
 mod gemini;
 mod loops;
 mod openai_chat;
-pub(crate) mod owned;
 mod piece;
 mod place;
 mod plain;
 mod responses;
+mod site;
 mod spelled;
 #[cfg(test)]
 mod tests;
-mod values;
 mod wire;
-mod wire_json;
 
 use crate::content::Part;
 use auto_impl::auto_impl;

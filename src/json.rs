@@ -12,7 +12,7 @@
 //! let mut message = JsonText::parse(r#"{ "n": 1.00, "content": "long" }"#)?;
 //! assert_eq!(Node::root(&message).text("content"), "long");
 //! put_into_text(&mut message, |_| {
-//!     Some(vec![Edit::set(Vec::new(), "content", New::Value("short".into()))])
+//!     Some(vec![Edit::set(String::new(), "content", New::Value("short".into()))])
 //! });
 //! assert_eq!(message.as_str(), r#"{ "n": 1.00, "content": "short" }"#);
 //! # Ok::<(), offcut::json::InvalidJson>(())
@@ -25,7 +25,7 @@ mod scan;
 mod text;
 mod view;
 
-pub use edit::{Edit, New, Step, put_into_text, put_into_value};
+pub use edit::{Edit, New, put_into_text, put_into_value};
 pub use json_ref::JsonRef;
 pub(crate) use leaving::{Frame, Leaving, leaving};
 pub use scan::InvalidJson;

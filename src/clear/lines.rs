@@ -15,7 +15,6 @@ use crate::backend::{Backend, ErrorKind, Key, Location};
 use crate::config::{Policy, PreviewLength};
 use crate::content::Part;
 use crate::format::PartRef;
-use crate::format::owned::{decode, raw};
 use crate::hint::{Draft, Kind};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
@@ -210,10 +209,10 @@ impl<'a> Stubs<'a> {
                 let preview = of.preview(&text);
                 (text.into(), Some("application/json"), preview)
             }
-            PartRef::Media { mime, data } => match decode(data) {
+            PartRef::Media { mime, data } => match data.decode() {
                 Some(bytes) => (bytes, Some(mime), String::new()),
                 // Invalid base64 is stored verbatim, as text.
-                None => (raw(data), Some("text/plain"), String::new()),
+                None => (data.raw(), Some("text/plain"), String::new()),
             },
             PartRef::Link { url, .. } => {
                 let draft = Draft::new(Kind::Link, 0, of.tool, String::new());

@@ -4,7 +4,7 @@ use crate::json::View;
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed, loads_tools};
-use super::wire_json::{Roles, See, Site};
+use super::site::{See, Site, show_role};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -53,7 +53,7 @@ pub(super) fn see<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
         see(Piece::Role(role), None);
         return AnthropicParts::show(message, "content", see);
     };
-    let mut roles = Roles::new(role);
+    let mut last = None;
     for (at, block) in blocks.items().enumerate() {
         let item = ("content", at);
         let site = |field| Site {
@@ -61,7 +61,8 @@ pub(super) fn see<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
             ..Site::of(block, field)
         };
         let kind = block.text("type");
-        roles.show(kind == "tool_result", see);
+        let is_result = kind == "tool_result";
+        show_role(if is_result { Role::Tool } else { role }, &mut last, see);
         match kind {
             "tool_result" => {
                 let [is_error, content] = block.pick(["is_error", "content"]);
@@ -88,7 +89,9 @@ pub(super) fn see<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
             _ => AnthropicParts::show_part(block, item, see),
         }
     }
-    roles.end(see);
+    if last.is_none() {
+        show_role(role, &mut last, see);
+    }
 }
 
 /// The blocks of Anthropic's messages.

@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
-use crate::json::{Edit, JsonRef, Kind, New, View};
+use crate::json::{Edit, Kind, New, View};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::wire_json::{See, Site};
+use super::site::{See, Site};
 use super::{PartRef, Piece};
 use crate::content::Part;
 
@@ -151,19 +151,17 @@ pub(super) trait Blocks {
     /// spelled. Cache marks and unknown fields of text parts that leave move to the last part that is new.
     fn replace_array<'m, V: View<'m>>(old: V, parts: Vec<Part>) -> New<'m> {
         let are_kept = Self::keeps_unknown_fields(old);
-        let mut moved: Vec<(&str, JsonRef<'_>)> = Vec::new();
+        let mut moved: Vec<(&str, V)> = Vec::new();
         let mut leave = |part: V| {
             let kind = part.text("type");
             let (is_part, is_text) = (!kind.is_empty(), Self::is_text(kind));
-            for (name, value) in part.fields() {
-                let is_mark = is_part && is_cache_mark(name) && is_given(Some(value));
-                let is_unknown = are_kept && is_text && !is_own(name);
-                if is_mark || is_unknown {
-                    match moved.iter_mut().find(|(other, _)| *other == name) {
-                        Some(field) => field.1 = value.json(),
-                        None => moved.push((name, value.json())),
-                    }
-                }
+            let moves = |(name, value): &(&str, V)| {
+                let is_mark = is_part && is_cache_mark(name) && is_given(Some(*value));
+                is_mark || are_kept && is_text && !is_own(name)
+            };
+            for (name, value) in part.fields().filter(moves) {
+                moved.retain(|(other, _)| *other != name);
+                moved.push((name, value));
             }
         };
         let mut old: VecDeque<V> = old.items().collect();
@@ -173,13 +171,20 @@ pub(super) trait Blocks {
             let kept = take_same(&mut old, &part, show, &mut leave);
             items.push(match kept {
                 Some(kept) => New::Kept(kept.json()),
-                None => New::With(Self::write(part), Vec::new()),
+                None => New::Value(Self::write(part)),
             });
         }
         old.into_iter().for_each(leave);
-        let is_new = |item: &&mut New<'_>| matches!(item, New::With(..));
-        if let Some(New::With(_, fields)) = items.iter_mut().rfind(is_new) {
-            *fields = moved;
+        let is_new = |item: &&mut New<'_>| matches!(item, New::Value(Value::Object(_)));
+        if let Some(last) = items.iter_mut().rfind(is_new)
+            && let New::Value(Value::Object(fields)) = last
+        {
+            fields.retain(|name, _| moved.iter().all(|(moved, _)| moved != name));
+            let own = std::mem::take(fields).into_iter();
+            let own = own.map(|(name, value)| (name, New::Value(value)));
+            let moved = moved.into_iter();
+            let moved = moved.map(|(name, value)| (name.to_owned(), New::Kept(value.json())));
+            *last = New::Object(own.chain(moved).collect());
         }
         New::List(items)
     }
@@ -269,14 +274,11 @@ fn signature_within<'m, V: View<'m>>(value: V, depth: u8) -> bool {
     };
     value.items().any(|item| signature_within(item, depth))
         || value.fields().any(|(name, field)| {
-            !WRITTEN.contains(&name)
-                && (is_signature(name) && is_given(Some(field)) || signature_within(field, depth))
+            // Copilot's `reasoning_opaque` is one, and so is any field with the word in its name.
+            let is_signature = name.contains("ignature") || name == "reasoning_opaque";
+            let is_within = || signature_within(field, depth);
+            !WRITTEN.contains(&name) && (is_signature && is_given(Some(field)) || is_within())
         }) && value.text("type") != "thinking"
-}
-
-/// Copilot's `reasoning_opaque` is one, and so is any field with the word in its name.
-fn is_signature(name: &str) -> bool {
-    name.contains("ignature") || name == "reasoning_opaque"
 }
 
 /// Returns true for a field that is there, and is not null.

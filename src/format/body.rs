@@ -130,7 +130,7 @@ impl RequestBody {
         }
         let messages: Vec<JsonText> = items().map(Node::to_text).collect();
         let format = list.map_or(Some(WireFormat::Responses), |(field, _)| {
-            WireFormat::of_messages(root, field, || messages.iter().map(Node::root))
+            WireFormat::of_messages(root, field, messages.iter().map(Node::root))
         });
         Ok(Self {
             format,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
 use super::blocks::{is_given, is_signed};
-use super::wire_json::{Roles, See, Site};
+use super::site::{See, Site, show_role};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -40,7 +40,7 @@ pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
     // Only the first of parallel calls has a signature, which covers the whole turn.
     let are_signed =
         parts().any(|part| is_signed(part) || field(part, CALL).is_some_and(is_signed));
-    let mut roles = Roles::new(role);
+    let mut last = None;
     for (at, part) in parts().enumerate() {
         let site = |key, object: V, field| Site {
             item: Some(("parts", at)),
@@ -49,7 +49,8 @@ pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
             field,
         };
         let response = named(part, RESPONSE);
-        roles.show(response.is_some(), see);
+        let is_result = response.is_some();
+        show_role(if is_result { Role::Tool } else { role }, &mut last, see);
         if let Some((key, response)) = response {
             let [id, name, given, media] = response.pick(["id", "name", "response", "parts"]);
             let given = ResponseContent::of(given);
@@ -59,10 +60,8 @@ pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
                 id: id.and_then(V::as_str).unwrap_or_default(),
                 ..ResultHead::default()
             };
-            see(
-                Piece::Result(head),
-                Some(site(Some(key), response, "response")),
-            );
+            let site = site(Some(key), response, "response");
+            see(Piece::Result(head), Some(site));
             given.show(see);
             for part in media.into_iter().flat_map(V::items) {
                 see(Piece::Content(read_part(part)), None);
@@ -79,11 +78,13 @@ pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
             see(Piece::Content(read_part(part)), Some(text));
         }
     }
-    roles.end(see);
+    if last.is_none() {
+        show_role(role, &mut last, see);
+    }
 }
 
 /// The edits that replace the content of a result by `parts`.
-pub(super) fn fill<'m, V: View<'m>>(result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
+pub(super) fn replace<'m, V: View<'m>>(result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
     let media = result.object.get("parts");
     let media = media.into_iter().flat_map(V::items);
     let given = ResponseContent::of(result.get());

@@ -125,18 +125,18 @@ impl LoopFormat for WireFormat {
             parts.is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_result))
         };
         let last = messages.iter().rposition(|message| message["role"] == role);
-        let mut at = last.map_or(0, |last| last + 1);
-        while let Some([one, next]) = messages.get_mut(at..at + 2) {
-            if !(is_of_results(one) && is_of_results(next)) {
-                at += 1;
-                continue;
+        let first = last.map_or(0, |last| last + 1);
+        for mut message in messages.split_off(first) {
+            let previous = messages[first..].last_mut();
+            match previous.filter(|previous| is_of_results(previous) && is_of_results(&message)) {
+                Some(previous) => {
+                    let (results, more) = (&mut previous[field], message[field].take());
+                    if let (Value::Array(results), Value::Array(more)) = (results, more) {
+                        results.extend(more);
+                    }
+                }
+                None => messages.push(message),
             }
-            if let (Value::Array(results), Value::Array(more)) =
-                (&mut one[field], next[field].take())
-            {
-                results.extend(more);
-            }
-            messages.remove(at + 1);
         }
     }
 }

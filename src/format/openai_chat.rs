@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::blocks::{
     Blocks, data_url, has_signature, is_for_program, is_signed, loads_tools, read_url,
 };
-use super::wire_json::{See, Site};
+use super::site::{See, Site};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -65,32 +65,10 @@ fn show_compactions<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
 fn show_calls<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
     let [listed, legacy, details] =
         message.pick(["tool_calls", "function_call", "reasoning_details"]);
-    let listed = listed.filter(|calls| calls.items().next().is_some());
-    let legacy = legacy.filter(|call| listed.is_none() && call.is_object());
-    if listed.or(legacy).is_none() {
-        return;
-    }
     let is_detail_signature =
         |details: V| is_signature(details) || details.items().any(is_signature);
     let are_signed = has_signature(message) || details.is_some_and(is_detail_signature);
-    let listed = listed.into_iter().flat_map(V::items).enumerate();
-    let listed = listed.map(|(at, call)| {
-        let (object, key, field) = holder(call);
-        let site = Site {
-            item: Some(("tool_calls", at)),
-            key,
-            ..Site::of(object, field)
-        };
-        (call, site)
-    });
-    let legacy = legacy.map(|call| {
-        let site = Site {
-            key: Some("function_call"),
-            ..Site::of(call, "arguments")
-        };
-        (call, site)
-    });
-    for (raw, site) in listed.chain(legacy) {
+    let mut show = |raw: V, site: Site<V>| {
         let object = site.object;
         let call = Call {
             is_signed: are_signed || is_signed(raw) || is_signed(object),
@@ -102,6 +80,29 @@ fn show_calls<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
             )
         };
         see(Piece::Call(call), Some(site));
+    };
+    let mut listed = listed.into_iter().flat_map(V::items).enumerate().peekable();
+    if let (None, Some(call)) = (listed.peek(), legacy.filter(|call| call.is_object())) {
+        let key = Some("function_call");
+        show(
+            call,
+            Site {
+                key,
+                ..Site::of(call, "arguments")
+            },
+        );
+    }
+    for (at, call) in listed {
+        let (object, key, field) = holder(call);
+        let item = Some(("tool_calls", at));
+        show(
+            call,
+            Site {
+                item,
+                key,
+                ..Site::of(object, field)
+            },
+        );
     }
 }
 
@@ -114,7 +115,7 @@ const REASONING: [&str; 4] = [
 ];
 
 /// Shows a model's thoughts, and its refusal. Gateways repeat the same thoughts in several fields, whole or in
-/// pieces, with other space around them.
+/// pieces, so the field with most of them counts.
 fn show_thoughts<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
     let text = |field: Option<V>| field.and_then(V::as_str);
     let [details, blocks, refusal] =
@@ -129,28 +130,11 @@ fn show_thoughts<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
                 .filter_map(|item| names.iter().find_map(|name| text(item.get(name))))
                 .collect()
         });
-    let mut known: Vec<Vec<&str>> = Vec::new();
-    for mut thoughts in whole.into_iter().chain(pieces) {
-        let is_known = |texts: &[&str]| known.iter().any(|known| are_same(known, texts));
-        thoughts.retain(|text| !is_known(&[text]));
-        if thoughts.is_empty() || is_known(&thoughts) {
-            continue;
-        }
-        for text in &thoughts {
-            see(Piece::Content(PartRef::Text(text)), None);
-        }
-        known.push(thoughts);
+    let length = |texts: &Vec<&str>| texts.iter().map(|text| text.len()).sum::<usize>();
+    let thoughts = whole.into_iter().chain(pieces).max_by_key(length);
+    for text in thoughts.into_iter().flatten().chain(text(refusal)) {
+        see(Piece::Content(PartRef::Text(text)), None);
     }
-    if let Some(refusal) = text(refusal) {
-        see(Piece::Content(PartRef::Text(refusal)), None);
-    }
-}
-
-/// Returns true if two lists of texts are the same but for the space in and between them.
-fn are_same(one: &[&str], other: &[&str]) -> bool {
-    let one = one.iter().flat_map(|text| text.split_whitespace());
-    let other = other.iter().flat_map(|text| text.split_whitespace());
-    one.flat_map(str::bytes).eq(other.flat_map(str::bytes))
 }
 
 /// The object that has a call's name and arguments, its key in the call, and the key of the

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::json::{JsonRef, View};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+
+use crate::json::{JsonRef, View};
 
 use crate::content::Part;
 
@@ -173,6 +176,22 @@ impl Data<'_> {
             Self::Bytes(bytes) => bytes.len() as u64,
         }
     }
+
+    /// The decoded bytes. Base64 is decoded only if encoding gives the same text again.
+    pub(crate) fn decode(self) -> Option<Bytes> {
+        match self {
+            Self::Base64(text) => STANDARD.decode(text).ok().map(Bytes::from),
+            Self::Bytes(bytes) => Some(bytes.clone()),
+        }
+    }
+
+    /// The bytes as the message spells them.
+    pub(crate) fn raw(self) -> Bytes {
+        match self {
+            Self::Base64(text) => Bytes::copy_from_slice(text.as_bytes()),
+            Self::Bytes(bytes) => bytes.clone(),
+        }
+    }
 }
 
 impl<'m> From<&'m Part> for PartRef<'m> {
@@ -189,6 +208,39 @@ impl<'m> From<&'m Part> for PartRef<'m> {
                 url,
             },
             Part::Opaque(value) => Self::Opaque(value.into()),
+        }
+    }
+}
+
+/// A part as a handler gets it. JSON that can't be read as a value becomes text, and invalid base64 stays as it is.
+impl From<PartRef<'_>> for Part {
+    fn from(part: PartRef<'_>) -> Self {
+        let spelled = |json: JsonRef<'_>| Self::Text(json.to_string());
+        match part {
+            PartRef::Text(text) => Self::Text(text.to_owned()),
+            PartRef::Json(json) => json.to_value().map_or_else(|| spelled(json), Self::Json),
+            PartRef::Media { mime, data } => Self::Media {
+                mime: mime.to_owned(),
+                data: data.decode().unwrap_or_else(|| data.raw()),
+            },
+            PartRef::Link { mime, url } => Self::Link {
+                mime: mime.map(str::to_owned),
+                url: url.to_owned(),
+            },
+            PartRef::Opaque(json) => json.to_value().map_or_else(|| spelled(json), Self::Opaque),
+        }
+    }
+}
+
+/// A part of a message is equal to what a handler would get of it.
+impl PartialEq<Part> for PartRef<'_> {
+    fn eq(&self, other: &Part) -> bool {
+        match *self {
+            Self::Text(text) => matches!(other, Part::Text(other) if other == text),
+            part => {
+                let own: Part = part.into();
+                own == *other
+            }
         }
     }
 }

@@ -105,40 +105,33 @@ impl Format for Plain {
     type Message = Message;
 
     fn visit<'m>(&self, message: &'m Message, see: &mut dyn FnMut(Piece<'m>)) {
-        let content = match message {
-            Message::System { content } => {
-                see(Piece::Role(Role::System));
-                content
-            }
-            Message::User { content } => {
-                see(Piece::Role(Role::User));
-                content
-            }
-            Message::Assistant { content, calls } => {
-                see(Piece::Role(Role::Assistant));
+        let (role, content) = match message {
+            Message::System { content } => (Role::System, content),
+            Message::User { content } => (Role::User, content),
+            Message::Assistant { content, .. } => (Role::Assistant, content),
+            Message::Tool { content, .. } => (Role::Tool, content),
+        };
+        see(Piece::Role(role));
+        match message {
+            Message::Assistant { calls, .. } => {
                 for call in calls {
                     let arguments = Arguments::Text(&call.arguments);
                     see(Piece::Call(Call::new(&call.id, &call.name, arguments)));
                 }
-                content
             }
             Message::Tool {
                 call_id,
                 name,
-                content,
                 is_error,
-            } => {
-                see(Piece::Role(Role::Tool));
-                let name = (!name.is_empty()).then_some(name.as_str());
-                see(Piece::Result(ResultHead {
-                    name,
-                    is_error: *is_error,
-                    id: call_id,
-                    ..ResultHead::default()
-                }));
-                content
-            }
-        };
+                ..
+            } => see(Piece::Result(ResultHead {
+                name: (!name.is_empty()).then_some(name),
+                is_error: *is_error,
+                id: call_id,
+                ..ResultHead::default()
+            })),
+            Message::System { .. } | Message::User { .. } => {}
+        }
         for part in content {
             see(Piece::Content(PartRef::from(part)));
         }

@@ -4,7 +4,7 @@ use crate::json::View;
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_for_program, is_given, is_signed, loads_tools, read_url};
-use super::wire_json::{See, Site};
+use super::site::{See, Site};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 

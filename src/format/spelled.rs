@@ -2,6 +2,7 @@
 
 use crate::json::{JsonText, Node, put_into_text};
 
+use super::wire::Change;
 use super::{Format, Piece, WireFormat};
 use crate::content::Part;
 use crate::report::Subject;
@@ -43,17 +44,11 @@ impl Format for Spelled {
     }
 
     fn replace_result(&self, message: &mut JsonText, slot: usize, parts: Vec<Part>) {
-        if message.is_plain() {
-            put_into_text(message, |message| self.0.result(message, slot, parts));
-        }
+        self.change(message, slot, Change::Result(parts));
     }
 
     fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
-        if message.is_plain() {
-            put_into_text(message, |message| {
-                self.0.arguments(message, call, arguments)
-            });
-        }
+        self.change(message, call, Change::Arguments(arguments));
     }
 
     fn has_text(&self, message: &JsonText, text: usize) -> bool {
@@ -62,8 +57,14 @@ impl Format for Spelled {
     }
 
     fn replace_text(&self, message: &mut JsonText, text: usize, new: String) {
+        self.change(message, text, Change::Text(new));
+    }
+}
+
+impl Spelled {
+    fn change(self, message: &mut JsonText, index: usize, change: Change) {
         if message.is_plain() {
-            put_into_text(message, |message| self.0.set_text(message, text, new));
+            put_into_text(message, |message| self.0.edits(message, index, change));
         }
     }
 }

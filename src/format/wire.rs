@@ -3,21 +3,21 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::json::{Edit, Kind, New, View};
+use crate::json::{Edit, Kind, New, View, put_into_value};
 use serde_json::Value;
 
-use super::Piece;
 use super::anthropic::{self, AnthropicParts};
 use super::blocks::{Blocks, is_given};
 use super::gemini::{self, is_tool};
 use super::openai_chat::{self, ChatParts};
 use super::place::{Place, Places};
 use super::responses::{self, ResponsesParts};
-use super::wire_json::{Edits, See, Site};
+use super::site::{See, Site};
+use super::{Format, Piece};
 use crate::content::Part;
 use crate::report::Subject;
 
-/// A format of wire JSON: a [`Format`](super::Format) over [`serde_json::Value`]. In all of them, unknown fields stay as
+/// A format of wire JSON: a [`Format`] over [`serde_json::Value`]. In all of them, unknown fields stay as
 /// they are. For the order of keys, see the crate's documentation on `preserve_order`.
 ///
 /// ```
@@ -101,29 +101,37 @@ impl WireFormat {
     #[must_use]
     pub fn detect(document: &Value) -> Option<Self> {
         let (field, list) = Self::list(document)?;
-        Self::of_messages(document, field, || list.items())
+        Self::of_messages(document, field, list.items())
     }
 
     /// The format of `messages`, which a document has in `field`.
-    pub(super) fn of_messages<'m, V: View<'m>, I: Iterator<Item = V>>(
+    pub(super) fn of_messages<'m, V: View<'m>>(
         document: V,
         field: Option<&str>,
-        messages: impl Fn() -> I,
+        messages: impl Iterator<Item = V>,
     ) -> Option<Self> {
-        match field {
-            // Batches of chat completions have their messages in `input` too.
-            Some("input") => certain(&messages)
-                .filter(|format| *format == Self::OpenAiChat)
-                .or(Some(Self::Responses)),
-            Some("contents") => Some(Self::Gemini),
-            Some(_) if document.has("system") || document.has("anthropic_version") => {
-                // Some servers of chat completions accept these fields too.
-                likely(&messages)
-                    .filter(|format| *format == Self::OpenAiChat)
-                    .or(Some(Self::Anthropic))
-            }
-            _ => detect(messages),
+        if field == Some("contents") {
+            return Some(Self::Gemini);
         }
+        let strongest = messages.filter_map(evidence).reduce(|best, next| {
+            // Of several, the first.
+            if next.1 > best.1 { next } else { best }
+        });
+        let (otherwise, least) = match field {
+            // Batches of chat completions have their messages in `input` too.
+            Some("input") => (Self::Responses, Evidence::Call),
+            // Some servers of chat completions accept these fields too.
+            Some(_) if document.has("system") || document.has("anthropic_version") => {
+                (Self::Anthropic, Evidence::Part)
+            }
+            _ => return Some(strongest?.0),
+        };
+        let is_chat = |(format, evidence)| format == Self::OpenAiChat && evidence >= least;
+        Some(if strongest.is_some_and(is_chat) {
+            Self::OpenAiChat
+        } else {
+            otherwise
+        })
     }
 
     /// The list of messages in a document, and the field that holds it.
@@ -181,94 +189,88 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
     list.items().next().is_none()
 }
 
-/// The format of a list of messages.
-fn detect<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
-    let has_text = |message: V| {
-        let [role, content] = message.pick(["role", "content"]);
-        role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
-    };
-    let parts = |message: V| message.get("content").into_iter().flat_map(V::items);
+/// Evidence for the format of a message, from the weakest on: clients and frameworks borrow each other's parts of any
+/// kind but calls and results.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Evidence {
+    /// A text, as chat completions have it.
+    Text,
+    /// A list of texts from the assistant, as Anthropic's clients write it. Other clients may too, but their other
+    /// messages then tell them apart.
+    Texts,
+    /// A part that only one format has.
+    Part,
+    /// A call or a result in one format's own shape.
+    Call,
+}
+
+/// The format that a message fits best, and what says so.
+fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, Evidence)> {
+    use WireFormat::{Anthropic, Gemini, OpenAiChat, Responses};
+    let [kind, role, content, parts] = message.pick(["type", "role", "content", "parts"]);
+    let kind = kind.map(|kind| kind.as_str().unwrap_or_default());
+    let is_string = content.is_some_and(|content| content.kind() == Kind::String);
+    let speaker = role.and_then(V::as_str).unwrap_or_default();
+    let blocks = || content.into_iter().flat_map(V::items);
     let is_text = |part: V| part.text("type") == "text";
-    // Anthropic's clients write an assistant's text as a list of texts. Other clients may too, but
-    // their other messages then tell them apart.
-    let is_anthropic =
-        |message: V| message.text("role") == "assistant" && parts(message).any(is_text);
-    let has_only_texts = |message: V| {
-        let is_whole = |part: V| is_text(part) && part.get("text").and_then(V::as_str).is_some();
-        matches!(message.text("role"), "user" | "system" | "developer")
-            && parts(message).next().is_some()
-            && parts(message).all(is_whole)
+    let is_whole_text = |part: V| is_text(part) && part.get("text").and_then(V::as_str).is_some();
+    let is_list_of_texts = || blocks().next().is_some() && blocks().all(is_whole_text);
+    let by_text = || match speaker {
+        "assistant" if blocks().any(is_text) => Some((Anthropic, Evidence::Texts)),
+        "user" | "system" | "developer" if is_list_of_texts() => Some((OpenAiChat, Evidence::Text)),
+        _ => (role.is_some() && is_string).then_some((OpenAiChat, Evidence::Text)),
     };
-    likely(&messages).or_else(|| {
-        if messages().any(is_anthropic) {
-            return Some(WireFormat::Anthropic);
-        }
-        let are_texts = messages().next().is_some() && messages().all(has_only_texts);
-        (are_texts || messages().any(has_text)).then_some(WireFormat::OpenAiChat)
-    })
-}
-
-/// The format of the first message with calls or results in one format's own shape.
-fn certain<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
-    messages().find_map(|message| {
-        let (format, is_certain) = evidence(message)?;
-        is_certain.then_some(format)
-    })
-}
-
-/// The format of the first message with calls or results, or else of the first that fits only one.
-fn likely<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
-    certain(&messages).or_else(|| Some(messages().find_map(evidence)?.0))
-}
-
-/// The format of a message that fits only one, and true if its calls or results say so: clients and frameworks
-/// borrow each other's parts of any other kind.
-fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, bool)> {
-    let kind = message
-        .get("type")
-        .map(|kind| kind.as_str().unwrap_or_default());
-    match kind {
-        None => {}
-        // Entries of logs also have types, and messages inside them.
-        Some("message") if message.has("role") => {}
-        Some(kind) => {
-            let is_item = matches!(kind, "reasoning" | "item_reference" | "compaction")
-                || kind.ends_with("_call")
-                || kind.ends_with("_call_output")
-                || kind.starts_with("mcp_");
-            return is_item.then_some((WireFormat::Responses, true));
-        }
+    // Entries of logs also have types, and messages inside them.
+    if let Some(kind) = kind.filter(|kind| *kind != "message" || role.is_none()) {
+        let is_item = matches!(kind, "reasoning" | "item_reference" | "compaction")
+            || kind.ends_with("_call")
+            || kind.ends_with("_call_output")
+            || kind.starts_with("mcp_");
+        let item = is_item.then_some((Responses, Evidence::Call));
+        return item.or_else(by_text);
     }
     let calls = message.pick(["tool_calls", "tool_call_id", "function_call"]);
-    let (role, content) = (message.text("role"), message.get("content"));
-    let is_result = matches!(role, "tool" | "function")
-        && content.is_some_and(|content| content.kind() == Kind::String);
+    let is_result = matches!(speaker, "tool" | "function") && is_string;
     if is_result || calls.into_iter().any(is_given) {
-        return Some((WireFormat::OpenAiChat, true));
+        return Some((OpenAiChat, Evidence::Call));
     }
-    let parts = message.get("parts").filter(|parts| parts.is_array());
-    if let Some(parts) = parts {
-        return Some((WireFormat::Gemini, parts.items().any(is_tool)));
+    if let Some(parts) = parts.filter(|parts| parts.is_array()) {
+        let has_tool = parts.items().any(is_tool);
+        let found = if has_tool {
+            Evidence::Call
+        } else {
+            Evidence::Part
+        };
+        return Some((Gemini, found));
     }
-    let of_part = |part: V| match part.text("type") {
+    let of_block = |block: V| match block.text("type") {
         "input_text" | "output_text" | "input_image" | "input_file" => {
-            Some((WireFormat::Responses, false))
+            Some((Responses, Evidence::Part))
         }
-        "image_url" | "input_audio" | "file" => Some((WireFormat::OpenAiChat, false)),
-        "tool_use" | "tool_result" | "server_tool_use" => Some((WireFormat::Anthropic, true)),
+        "image_url" | "input_audio" | "file" => Some((OpenAiChat, Evidence::Part)),
+        "tool_use" | "tool_result" | "server_tool_use" => Some((Anthropic, Evidence::Call)),
         "thinking" | "redacted_thinking" | "image" | "document" => {
-            Some((WireFormat::Anthropic, false))
+            Some((Anthropic, Evidence::Part))
         }
         _ => None,
     };
-    let mut parts = content.into_iter().flat_map(V::items).filter_map(of_part);
-    let first = parts.next();
-    let by_parts = parts.find(|(_, is_certain)| *is_certain).or(first);
-    let is_called = role == "function" || calls.iter().any(Option::is_some);
-    let is_item = kind.is_some();
-    by_parts
-        .or_else(|| is_called.then_some((WireFormat::OpenAiChat, false)))
-        .or_else(|| is_item.then_some((WireFormat::Responses, false)))
+    let mut by_blocks = blocks().filter_map(of_block);
+    let first = by_blocks.next();
+    let by_blocks = by_blocks
+        .find(|(_, found)| *found == Evidence::Call)
+        .or(first);
+    let has_calls = speaker == "function" || calls.iter().any(Option::is_some);
+    by_blocks
+        .or_else(|| has_calls.then_some((OpenAiChat, Evidence::Part)))
+        .or_else(|| kind.map(|_| (Responses, Evidence::Part)))
+        .or_else(by_text)
+}
+
+/// A replacement of something in a message.
+pub(super) enum Change {
+    Result(Vec<Part>),
+    Arguments(String),
+    Text(String),
 }
 
 impl WireFormat {
@@ -279,16 +281,6 @@ impl WireFormat {
             Self::Responses => responses::see(message, see),
             Self::Anthropic => anthropic::see(message, see),
             Self::Gemini => gemini::see(message, see),
-        }
-    }
-
-    /// The edits that replace the content of a result by `parts`.
-    fn fill<'m, V: View<'m>>(self, result: Site<V>, parts: Vec<Part>) -> Vec<Edit<'m>> {
-        match self {
-            Self::OpenAiChat => ChatParts::replace(result, parts),
-            Self::Responses => ResponsesParts::replace(result, parts),
-            Self::Anthropic => AnthropicParts::replace(result, parts),
-            Self::Gemini => gemini::fill(result, parts),
         }
     }
 
@@ -318,45 +310,63 @@ impl WireFormat {
         found
     }
 
-    /// The edits that replace the content of a result slot by `parts`.
-    pub(super) fn result<'m, V: View<'m>>(
+    /// The edits that change the `index`-th result, call or user's text; `None` if there is no such thing.
+    pub(super) fn edits<'m, V: View<'m>>(
         self,
         message: V,
-        slot: usize,
-        parts: Vec<Part>,
-    ) -> Edits<'m> {
-        let site = self.site(message, Subject::Result, slot)?;
-        Some(self.fill(site, parts))
+        index: usize,
+        change: Change,
+    ) -> Option<Vec<Edit<'m>>> {
+        let site = |subject| self.site(message, subject, index);
+        Some(match change {
+            Change::Result(parts) => {
+                let result = site(Subject::Result)?;
+                match self {
+                    Self::OpenAiChat => ChatParts::replace(result, parts),
+                    Self::Responses => ResponsesParts::replace(result, parts),
+                    Self::Anthropic => AnthropicParts::replace(result, parts),
+                    Self::Gemini => gemini::replace(result, parts),
+                }
+            }
+            Change::Arguments(new) => {
+                let site = site(Subject::Arguments)?;
+                // Servers of OpenAI's formats take a string, but those that take an object refuse one.
+                let takes_text = matches!(self, Self::OpenAiChat | Self::Responses)
+                    && !site.get().is_some_and(View::is_object);
+                vec![site.set(if takes_text {
+                    New::Value(new.into())
+                } else {
+                    New::Text(new)
+                })]
+            }
+            Change::Text(new) => vec![site(Subject::UserText)?.set(New::Value(new.into()))],
+        })
+    }
+}
+
+impl Format for WireFormat {
+    type Message = Value;
+
+    fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
+        self.see(message, &mut |piece, _| see(piece));
     }
 
-    /// The edits that replace the arguments of a call by `new`.
-    pub(super) fn arguments<'m, V: View<'m>>(
-        self,
-        message: V,
-        call: usize,
-        new: String,
-    ) -> Edits<'m> {
-        let site = self.site(message, Subject::Arguments, call)?;
-        // Servers of OpenAI's formats take a string, but those that take an object refuse one.
-        let takes_text = matches!(self, Self::OpenAiChat | Self::Responses)
-            && !site.get().is_some_and(View::is_object);
-        let new = if takes_text {
-            New::Value(new.into())
-        } else {
-            New::Text(new)
-        };
-        Some(vec![site.set(new)])
+    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
+        put_into_value(message, |it| self.edits(it, slot, Change::Result(parts)));
     }
 
-    /// The edits that replace a user's n-th text by `new`.
-    pub(super) fn set_text<'m, V: View<'m>>(
-        self,
-        message: V,
-        nth: usize,
-        new: String,
-    ) -> Edits<'m> {
-        let site = self.site(message, Subject::UserText, nth)?;
-        Some(vec![site.set(New::Value(new.into()))])
+    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
+        put_into_value(message, |it| {
+            self.edits(it, call, Change::Arguments(arguments))
+        });
+    }
+
+    fn has_text(&self, message: &Value, text: usize) -> bool {
+        self.site(message, Subject::UserText, text).is_some()
+    }
+
+    fn replace_text(&self, message: &mut Value, text: usize, new: String) {
+        put_into_value(message, |it| self.edits(it, text, Change::Text(new)));
     }
 }
 

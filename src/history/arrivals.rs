@@ -10,7 +10,6 @@ use crate::content::{Body, Part, ToolOutput};
 use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
 use crate::error::OffloadError;
 use crate::format::PartRef;
-use crate::format::owned::decode;
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
@@ -176,7 +175,7 @@ async fn are_hints(
 fn originals(policy: &Policy, item: &Item<'_>) -> Option<Vec<Part>> {
     let limit = policy.max_length_for_trunc;
     let part = |part: &PartRef<'_>| match part {
-        PartRef::Media { data, .. } => decode(*data).map(|_| (*part).into()),
+        PartRef::Media { data, .. } => data.decode().map(|_| (*part).into()),
         PartRef::Json(json) => {
             let text = json.text();
             if text.len() <= limit {

@@ -2,26 +2,17 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::json::json_ref::JsonRef;
 use crate::json::text::{JsonText, Node};
 use crate::json::view::View;
 
-/// A step from a value to one inside it.
-#[derive(Clone, Copy, Debug)]
-pub enum Step {
-    /// The field of this name.
-    Field(&'static str),
-    /// The item at this index.
-    Item(usize),
-}
-
-/// A change of one field of an object: `None` as `value` removes it.
+/// A change of one field of an object.
 #[derive(Debug)]
 pub struct Edit<'m> {
-    /// Path from the message to the object.
-    pub path: Vec<Step>,
+    /// The JSON pointer from the message to the object, such as `/content/0`.
+    pub path: String,
     /// Name of the field.
     pub field: Cow<'static, str>,
     /// Its new value; `None` removes it.
@@ -37,8 +28,8 @@ pub enum New<'m> {
     Text(String),
     /// A value of the message, as it is spelled there.
     Kept(JsonRef<'m>),
-    /// A value, and fields of the message that move to it if it is an object.
-    With(Value, Vec<(&'m str, JsonRef<'m>)>),
+    /// An object.
+    Object(Vec<(String, Self)>),
     /// A list.
     List(Vec<Self>),
 }
@@ -46,7 +37,7 @@ pub enum New<'m> {
 impl<'m> Edit<'m> {
     /// Sets `field` of the object at `path` to `value`.
     #[must_use]
-    pub fn set(path: Vec<Step>, field: impl Into<Cow<'static, str>>, value: New<'m>) -> Self {
+    pub fn set(path: String, field: impl Into<Cow<'static, str>>, value: New<'m>) -> Self {
         Self {
             path,
             field: field.into(),
@@ -56,7 +47,7 @@ impl<'m> Edit<'m> {
 
     /// Removes `field` of the object at `path`.
     #[must_use]
-    pub fn remove(path: Vec<Step>, field: impl Into<Cow<'static, str>>) -> Self {
+    pub fn remove(path: String, field: impl Into<Cow<'static, str>>) -> Self {
         Self {
             path,
             field: field.into(),
@@ -69,41 +60,36 @@ impl New<'_> {
     /// The value; `None` if `serde_json` refuses a text in it.
     #[must_use]
     pub fn into_value(self) -> Option<Value> {
-        match self {
-            Self::Value(value) => Some(value),
-            Self::Text(text) => serde_json::from_str(&text).ok(),
-            Self::Kept(kept) => kept.to_value(),
-            Self::With(mut value, moved) => {
-                if let Value::Object(fields) = &mut value {
-                    for (name, value) in moved {
-                        fields.insert(name.to_owned(), value.to_value()?);
-                    }
-                }
-                Some(value)
+        Some(match self {
+            Self::Value(value) => value,
+            Self::Text(text) => serde_json::from_str(&text).ok()?,
+            Self::Kept(kept) => kept.to_value()?,
+            Self::Object(fields) => {
+                let fields = fields.into_iter();
+                let fields = fields.map(|(name, value)| Some((name, value.into_value()?)));
+                fields.collect::<Option<Map<_, _>>>()?.into()
             }
-            Self::List(items) => items.into_iter().map(Self::into_value).collect(),
-        }
+            Self::List(items) => items
+                .into_iter()
+                .map(Self::into_value)
+                .collect::<Option<_>>()?,
+        })
     }
 
-    fn into_text(self) -> Option<String> {
+    fn into_text(self) -> String {
         match self {
-            Self::Value(value) => Some(value.to_string()),
-            Self::Text(text) => JsonText::parse(text).ok().map(JsonText::into_string),
-            Self::Kept(kept) => Some(kept.to_string()),
-            Self::With(Value::Object(own), moved) => {
-                let stays = |name: &str| moved.iter().all(|(moved, _)| *moved != name);
-                let own = own.iter().filter(|(name, _)| stays(name));
-                let own = own.map(|(name, value)| (name.as_str(), value.to_string()));
-                let moved = moved.iter().map(|(name, value)| (*name, value.to_string()));
-                let all = own.chain(moved);
-                let all = all.map(|(name, value)| format!("{}:{value}", Value::from(name)));
-                Some(format!("{{{}}}", all.collect::<Vec<_>>().join(",")))
+            Self::Value(value) => value.to_string(),
+            Self::Text(text) => text,
+            Self::Kept(kept) => kept.to_string(),
+            Self::Object(fields) => {
+                let fields = fields.into_iter();
+                let fields = fields
+                    .map(|(name, value)| Value::from(name).to_string() + ":" + &value.into_text());
+                format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
             }
-            Self::With(value, _) => Some(value.to_string()),
             Self::List(items) => {
                 let items = items.into_iter().map(Self::into_text);
-                let items: Vec<String> = items.collect::<Option<_>>()?;
-                Some(format!("[{}]", items.join(",")))
+                format!("[{}]", items.collect::<Vec<_>>().join(","))
             }
         }
     }
@@ -124,13 +110,7 @@ pub fn put_into_value(
     };
     let edits = edits(message).into_iter().flatten().map(owned);
     for (path, field, value) in edits.collect::<Option<Vec<_>>>().unwrap_or_default() {
-        let object = path
-            .iter()
-            .try_fold(&mut *message, |value, step| match step {
-                Step::Field(name) => value.get_mut(name),
-                Step::Item(nth) => value.get_mut(nth),
-            });
-        let Some(Value::Object(fields)) = object else {
+        let Some(Value::Object(fields)) = message.pointer_mut(&path) else {
             continue;
         };
         match value {
@@ -151,26 +131,31 @@ pub fn put_into_text(
     };
     let mut changed = message.clone();
     for Edit { path, field, value } in edits {
-        let object = path
-            .iter()
-            .try_fold(Node::root(&changed), |node, step| match step {
-                Step::Field(name) => node.get(name),
-                Step::Item(nth) => node.items().nth(*nth),
-            });
-        let Some(object) = object.filter(|object| object.is_object()) else {
+        let Some(object) = at(&changed, &path).filter(|object| object.is_object()) else {
             continue;
         };
-        let text = match value.map(New::into_text) {
-            Some(Some(value)) => with(object, &field, &value),
-            Some(None) => return,
-            None => without(object, &field),
+        let text = match value {
+            // Alone, so that it can't end the object.
+            Some(value) => {
+                JsonText::parse(value.into_text()).map(|value| with(object, &field, value.as_str()))
+            }
+            None => Ok(without(object, &field)),
         };
-        let Ok(parsed) = JsonText::parse(text) else {
+        let Ok(parsed) = text.and_then(JsonText::parse) else {
             return;
         };
         changed = parsed;
     }
     *message = changed;
+}
+
+/// The value at a JSON pointer.
+fn at<'m>(message: &'m JsonText, path: &str) -> Option<Node<'m>> {
+    let mut steps = path.split('/').skip(1);
+    steps.try_fold(Node::root(message), |node, step| match step.parse() {
+        Ok(nth) if node.is_array() => node.items().nth(nth),
+        _ => node.get(step),
+    })
 }
 
 /// The message with `field` of `object` set to the JSON `value`: in place if the field exists,

@@ -19,7 +19,7 @@ use crate::json::view::{Kind, View};
 /// use offcut::format::JsonText;
 /// let text = r#"{ "n": 1.00, "n": 1E5, "half": "\ud83d" }"#;
 /// assert_eq!(JsonText::parse(text)?.as_str(), text);
-/// assert_eq!(JsonText::parse("{\"a\": 01}").unwrap_err().to_string(), "not JSON: expected `,` or `}` at line 1, column 8");
+/// assert_eq!(JsonText::parse("{\"a\": 01}").unwrap_err().to_string(), "not JSON: invalid number at line 1 column 8");
 /// # Ok::<(), offcut::format::InvalidJson>(())
 /// ```
 ///
@@ -51,7 +51,7 @@ impl JsonText {
         Ok(Self::new(text, spans))
     }
 
-    /// Parses `text`, unless it has more than about `most` values and keys: each takes 16 bytes of
+    /// Parses `text`, unless it has more than `most` values and keys: each takes 16 bytes of
     /// memory, and a value can be as short as two bytes. Returns `None` if there are more.
     ///
     /// ```
@@ -63,7 +63,7 @@ impl JsonText {
     ///
     /// # Errors
     ///
-    /// Fails if `text` is not JSON, as far as it is read, or longer than 4 GiB.
+    /// Fails if `text` is not JSON, or longer than 4 GiB.
     pub fn parse_within(text: impl Into<String>, most: usize) -> Result<Option<Self>, InvalidJson> {
         let text = text.into();
         let spans = scan(&text, most)?;

@@ -234,12 +234,12 @@ impl Finder {
     fn search(&mut self, ends: bool) {
         let pending = std::mem::take(&mut self.pending);
         let line = pending.strip_suffix(b"\n").unwrap_or(&pending);
-        // Matches that begin in the overlap are found in the next window.
+        // Matches that begin inside of the overlap are found in the next window.
         let kept = if ends { 0 } else { OVERLAP.min(line.len()) };
         // Lines without bytes, and those before the first wanted one, take time too.
         self.patience.searched += (pending.len() - kept) as u64;
         if self.line >= self.from.line {
-            self.find_in(line, line.len() + usize::from(ends) - kept, ends);
+            self.find_in(line, line.len() + 1 - kept, ends);
         }
         if self.shows.context > 0 && self.pending_at == 0 {
             self.keep_as_context(line, ends);
@@ -259,7 +259,7 @@ impl Finder {
     /// Shows the matches in a window of a line that begin before `stop`.
     fn find_in(&mut self, line: &[u8], stop: usize, ends: bool) {
         let wanted = self.wanted.saturating_sub(self.pending_at);
-        // A window in the middle of a line has no beginning of a line.
+        // A window in the middle of a line has no beginning of a line. A match at its first byte is found before.
         let mut at = usize::try_from(wanted)
             .unwrap_or(usize::MAX)
             .max(usize::from(self.pending_at > 0));
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     fn r4_a_match_is_found_wherever_windows_end() {
         let pattern = Regex::new("needle").unwrap();
-        for at in (0..4 * MAX_LINE).step_by(OVERLAP / 2 - 7) {
+        for at in (0..4 * MAX_LINE).step_by(OVERLAP / 2) {
             let line = format!("{}needle{}", "x".repeat(at), "y".repeat(2 * MAX_LINE));
             let mut finder = Finder::new(
                 pattern.clone(),

@@ -7,6 +7,8 @@
 mod bounds;
 mod functions;
 mod records;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::any::Any;
@@ -31,8 +33,8 @@ use crate::backend::content::{BLOCK, Stored};
 
 /// The longest query, in bytes. Parsing recurses.
 const MAX_QUERY: usize = 4 << 10;
-/// A longer text is not held as a whole.
-const MAX_HELD: u64 = 32 << 20;
+/// A longer text is not held as a whole. Tests need not wait for as much.
+const MAX_HELD: u64 = if cfg!(test) { 1 << 20 } else { 32 << 20 };
 /// Longer arrays, in bytes, are shown with an element on each line.
 const MAX_ARRAY_LINE: usize = 120;
 /// The most bytes of an error's values that are shown.
@@ -211,21 +213,18 @@ fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, Refusal> {
     let arena = Arena::default();
     let loader = Loader::new(functions::definitions());
     let loaded = loader.load(&arena, File { code, path }).map_err(|errors| {
-        let problems = errors.into_iter().map(|(_, error)| {
-            let problem = match error {
-                load::Error::Io(imports) => imports
-                    .first()
-                    .map(|(path, _)| format!("{path:?} can't be imported: there are no modules")),
-                load::Error::Lex(errors) => errors
-                    .first()
-                    .map(|(expected, found)| unexpected(query, expected.as_str(), found)),
-                load::Error::Parse(errors) => errors
-                    .first()
-                    .map(|(expected, found)| unexpected(query, expected.as_str(), found)),
-            };
-            problem.unwrap_or_default()
+        let problem = errors.into_iter().find_map(|(_, error)| match error {
+            load::Error::Io(imports) => imports
+                .first()
+                .map(|(path, _)| format!("{path:?} can't be imported: there are no modules")),
+            load::Error::Lex(errors) => errors
+                .first()
+                .map(|(expected, found)| unexpected(query, expected.as_str(), found)),
+            load::Error::Parse(errors) => errors
+                .first()
+                .map(|(expected, found)| unexpected(query, expected.as_str(), found)),
         });
-        Refusal::FailedQuery(problems.collect::<Vec<_>>().join("; "))
+        Refusal::FailedQuery(problem.unwrap_or_default())
     })?;
     let of_inputs = jaq_std::input::funs().into_vec().into_iter();
     let functions = functions::functions().chain(of_inputs.map(jaq_core::native::run));

@@ -5,18 +5,13 @@ mod error;
 mod request;
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_openai::Client;
 use async_openai::config::{Config, OpenAIConfig};
 use async_trait::async_trait;
-use futures_util::StreamExt;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use serde_json::{Map, Value};
-
-use answer::ArrivingAnswer;
 
 pub use error::ModelSetupError;
 
@@ -31,8 +26,7 @@ pub use error::ModelSetupError;
 ///
 /// # Default
 ///
-/// - whole answers; streamed ones with [`on_text`](Self::on_text)
-/// - no generation options except those set with [`with`](Self::with)
+/// No generation options except those set with [`with`](Self::with).
 ///
 /// ```no_run
 /// use offcut::agent::Agent;
@@ -54,13 +48,10 @@ pub use error::ModelSetupError;
 pub struct OpenAiChatModel<C: Config = OpenAIConfig> {
     client: Client<C>,
     generation: Map<String, Value>,
-    on_text: Option<Arc<OnText>>,
 }
 
 /// Time for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
-
-type OnText = dyn Fn(&str) + Send + Sync;
 
 impl OpenAiChatModel {
     /// Creates the model named by the environment: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's
@@ -99,11 +90,7 @@ impl<C: Config> OpenAiChatModel<C> {
     /// Creates the model `name` over `client`, which handles retries, timeouts and proxies.
     pub fn new(client: Client<C>, name: impl Into<String>) -> Self {
         let generation = Map::from_iter([("model".to_owned(), Value::String(name.into()))]);
-        Self {
-            client,
-            generation,
-            on_text: None,
-        }
+        Self { client, generation }
     }
 
     /// Sets a generation option by the endpoint's name for it: `temperature`,
@@ -112,50 +99,6 @@ impl<C: Config> OpenAiChatModel<C> {
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.generation.insert(name.into(), value.into());
         self
-    }
-
-    /// Streams answers, and passes their text to `on_text` as it arrives.
-    #[must_use]
-    pub fn on_text(mut self, on_text: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.on_text = Some(Arc::new(on_text));
-        self
-    }
-
-    async fn whole(&self, body: Map<String, Value>) -> Result<ArrivingAnswer, ModelError> {
-        let answer = self
-            .client
-            .chat()
-            .create_byot::<_, Value>(body)
-            .await
-            .map_err(error::from_client)?;
-        ArrivingAnswer::whole(&answer)
-    }
-
-    async fn streamed(
-        &self,
-        mut body: Map<String, Value>,
-        on_text: &OnText,
-    ) -> Result<ArrivingAnswer, ModelError> {
-        body.insert("stream".into(), true.into());
-        body.insert(
-            "stream_options".into(),
-            serde_json::json!({"include_usage": true}),
-        );
-        let mut chunks = self
-            .client
-            .chat()
-            .create_stream_byot::<_, Value>(body)
-            .await
-            .map_err(error::from_client)?;
-        let mut answer = ArrivingAnswer::default();
-        // A panic in `on_text` does not end the answer.
-        let on_text = |text: &str| {
-            let _ = catch_unwind(AssertUnwindSafe(|| on_text(text)));
-        };
-        while let Some(chunk) = chunks.next().await {
-            answer.take(&chunk.map_err(error::from_client)?, "delta", &on_text)?;
-        }
-        answer.ended()
     }
 }
 
@@ -177,11 +120,8 @@ impl<C: Config> ChatModel for OpenAiChatModel<C> {
         if !request.tools.is_empty() {
             body.insert("tools".into(), request.tools.into());
         }
-        let answer = match &self.on_text {
-            None => self.whole(body).await?,
-            Some(on_text) => self.streamed(body, &**on_text).await?,
-        };
-        answer.into_reply()
+        let answer = self.client.chat().create_byot::<_, Value>(body).await;
+        answer::reply(&answer.map_err(error::from_client)?)
     }
 }
 

@@ -2,14 +2,8 @@
 
 use std::fmt;
 
-use async_openai::types::chat::{
-    ChatCompletionMessageToolCalls, ChatCompletionRequestMessage, ChatCompletionRequestToolMessage,
-    ChatCompletionRequestToolMessageContent as ToolContent,
-    ChatCompletionRequestToolMessageContentPart as ToolPart,
-};
-use async_openai::types::responses::{
-    FunctionCallOutput, FunctionCallOutputItemParam, InputContent, InputItem, Item,
-};
+use async_openai::types::chat::{ChatCompletionMessageToolCalls, ChatCompletionRequestMessage};
+use async_openai::types::responses::{FunctionCallOutput, InputContent, InputItem};
 use offcut::format::{Conversation, Format as _, LoopFormat as _, Piece, WireFormat};
 use offcut::{OffloadError, Part, Report, ToolCall, ToolReduction, Turn};
 use serde::de::DeserializeOwned;
@@ -124,22 +118,14 @@ impl TypedChat<'_> {
     /// Creates the message that answers `call` with `content`. Messages of this type hold only text: JSON and links
     /// are written as one, and media become a line that describes them.
     #[must_use]
+    #[expect(clippy::expect_used, reason = "the type holds any texts")]
     pub fn tool_message(
         call: &ToolCall,
         content: impl Into<Vec<Part>>,
     ) -> ChatCompletionRequestMessage {
-        let texts = content.into().into_iter().map(as_text);
-        let mut texts: Vec<String> = texts.collect();
-        let content = if texts.len() < 2 {
-            ToolContent::Text(texts.pop().unwrap_or_default())
-        } else {
-            let part = |text: String| ToolPart::Text(text.into());
-            ToolContent::Array(texts.into_iter().map(part).collect())
-        };
-        ChatCompletionRequestMessage::Tool(ChatCompletionRequestToolMessage {
-            content,
-            tool_call_id: call.id.clone(),
-        })
+        let texts = content.into().into_iter().map(as_text).map(Part::Text);
+        let message = WireFormat::OpenAiChat.tool_message(call, texts.collect(), false);
+        serde_json::from_value(message).expect("a tool message")
     }
 
     /// Converts the `tool_calls` of an answer or of an assistant message.
@@ -152,6 +138,7 @@ impl TypedChat<'_> {
 impl TypedResponses<'_> {
     /// Creates the output item for the function call `call`.
     #[must_use]
+    #[expect(clippy::expect_used, reason = "its output is checked")]
     pub fn tool_output(call: &ToolCall, content: impl Into<Vec<Part>>) -> InputItem {
         // Media that the model can't see, and parts of other formats, are shown as text.
         let content = content.into().into_iter().map(|part| match part {
@@ -162,17 +149,9 @@ impl TypedResponses<'_> {
             part => part,
         });
         let mut item = WireFormat::Responses.tool_message(call, content.collect(), false);
-        let output = item["output"].take();
-        let output = FunctionCallOutput::deserialize(&output)
-            .unwrap_or_else(|_| FunctionCallOutput::Text(output.to_string()));
-        InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
-            call_id: Some(call.id.clone()),
-            output,
-            id: None,
-            status: None,
-            name: None,
-            namespace: None,
-            caller: None,
-        }))
+        if FunctionCallOutput::deserialize(&item["output"]).is_err() {
+            item["output"] = item["output"].to_string().into();
+        }
+        serde_json::from_value(item).expect("an output item")
     }
 }

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use offcut::Part;
-use offcut::json::{Edit, New, Node, Step, View, put_into_text};
+use offcut::json::{Edit, New, Node, View, put_into_text};
 use serde_json::{Value, json};
 
 /// A block of a result's `content`.
@@ -60,10 +60,10 @@ impl<'r> Block<'r> {
         let mut block = self.node.to_text();
         let is_resource = self.text.is_some_and(|text| text.resource.is_some());
         put_into_text(&mut block, |_| {
-            let path = || Vec::from_iter(is_resource.then_some(Step::Field("resource")));
-            let mut edits = vec![Edit::set(path(), "text", New::Value(new.into()))];
+            let path = if is_resource { "/resource" } else { "" };
+            let mut edits = vec![Edit::set(path.to_owned(), "text", New::Value(new.into()))];
             // A hint is plain text, whatever type the resource had.
-            let kind = || Edit::set(path(), "mimeType", New::Value("text/plain".into()));
+            let kind = || Edit::set(path.to_owned(), "mimeType", New::Value("text/plain".into()));
             edits.extend(is_resource.then(kind));
             Some(edits)
         });

@@ -186,9 +186,13 @@ fn put_together(
         )
     };
     let structured = match (shortened(schema), &standing) {
-        (Some(text), _) => Some(Edit::set(Vec::new(), "structuredContent", New::Text(text))),
+        (Some(text), _) => Some(Edit::set(
+            String::new(),
+            "structuredContent",
+            New::Text(text),
+        )),
         (None, Some((None, _))) if matches!(schema, OutputSchema::None) => {
-            Some(Edit::remove(Vec::new(), "structuredContent"))
+            Some(Edit::remove(String::new(), "structuredContent"))
         }
         // The rest of it is not stored.
         _ => None,
@@ -220,7 +224,7 @@ fn put_together(
     let new = blocks::put_together(&blocks, shown, are_joined);
     let content = (new != spelled).then(|| {
         let list = New::Text(format!("[{}]", new.join(",")));
-        Edit::set(Vec::new(), "content", list)
+        Edit::set(String::new(), "content", list)
     });
     let edits: Vec<Edit<'_>> = content.into_iter().chain(structured).collect();
     (!edits.is_empty()).then_some(edits)

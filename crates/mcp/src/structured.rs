@@ -137,17 +137,16 @@ fn with_hint(drawing: &Drawing<'_>, carrier: &Carrier, hint: &Hint) -> String {
     }
     let mut hint = hint.clone();
     hint.preview = preview;
-    let spelled = Value::from(hint.render()).to_string();
+    let hint = Value::from(hint.render());
     let mut text = drawing.text.clone();
     match &carrier.range {
-        Some(range) => text.replace_range(range.clone(), &spelled),
+        Some(range) => text.replace_range(range.clone(), &hint.to_string()),
         None => {
             let Ok(mut json) = JsonText::parse(&*text) else {
                 return text;
             };
-            let hint = New::Text(spelled);
             put_into_text(&mut json, |_| {
-                Some(vec![Edit::set(Vec::new(), FIELD, hint)])
+                Some(vec![Edit::set(String::new(), FIELD, New::Value(hint))])
             });
             text = json.into_string();
         }

@@ -1,14 +1,14 @@
 //! The content of a function's response: a value in one field of an object, or the whole object,
 //! and separate media.
 
-use crate::json::{Edit, Kind, New, Step, View};
+use crate::json::{Edit, Kind, New, View};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::content::Part;
 use crate::format::blocks::{is_given, take_same};
-use crate::format::wire_json::See;
+use crate::format::site::See;
 use crate::format::{PartRef, Piece};
 
 /// The fields whose value is the content, whatever it is. The only field with another name must hold
@@ -86,7 +86,7 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
     /// The edits that replace the content of the response at `path`, and its `media`, which it `show`s, by `parts`.
     pub(super) fn replace(
         self,
-        path: Vec<Step>,
+        path: String,
         media: impl Iterator<Item = V>,
         parts: Vec<Part>,
         show: impl Fn(V) -> PartRef<'m>,
@@ -103,7 +103,7 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
             {
                 match fields.remove(self.key) {
                     Some(value) => {
-                        let place = [&path[..], &[Step::Field("response")]].concat();
+                        let place = format!("{path}/response");
                         Edit::set(place, self.key.to_owned(), New::Value(value))
                     }
                     None => Edit::set(path.clone(), "response", New::Value(fields.into())),

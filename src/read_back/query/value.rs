@@ -1,6 +1,6 @@
 //! Values of a query: JSON whose memory and depth are bounded.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
@@ -141,6 +141,16 @@ impl Value {
         }
     }
 
+    /// An integer, or a float that is one.
+    fn exact(&self) -> Option<i128> {
+        match self {
+            Self::Float(number) if number.fract() == 0.0 && number.abs() < 1e30 => {
+                Some(*number as i128)
+            }
+            _ => self.integer(),
+        }
+    }
+
     pub(super) fn number(&self) -> Option<f64> {
         match self {
             Self::Float(number) => Some(*number),
@@ -207,31 +217,8 @@ impl Value {
         Ok(has.into())
     }
 
-    pub(super) fn contains(&self, other: &Self) -> bool {
-        step();
-        match (self, other) {
-            (Self::Text(text), Self::Text(part)) => text.as_str().contains(part.as_str()),
-            (Self::Array(array), Self::Array(parts)) => {
-                let mut parts = parts.content.iter();
-                parts.all(|part| array.content.iter().any(|item| item.contains(part)))
-            }
-            (Self::Object(object), Self::Object(parts)) => {
-                parts.content.iter().all(|(key, part)| {
-                    let value = object.content.get(key);
-                    value.is_some_and(|value| value.contains(part))
-                })
-            }
-            _ => self == other,
-        }
-    }
-
     /// The places at which `part` begins: in characters in a text, as jq counts, in elements in an array.
     pub(super) fn indices(&self, part: &Self) -> ValR {
-        let windows = |items: &[Value], part: &[Value]| {
-            let found = items.windows(part.len()).enumerate();
-            let found = found.filter(|(_, window)| *window == part);
-            found.map(|(at, _)| Self::from(at)).collect()
-        };
         match (self, part) {
             (Self::Null, _) => Ok(Self::Null),
             (Self::Text(text), Self::Text(part)) if !part.as_str().is_empty() => {
@@ -240,11 +227,16 @@ impl Value {
                 let places = found.map(|(at, _)| characters.before(text.as_str(), at));
                 Ok(places.map(Self::from).collect())
             }
-            (Self::Array(array), Self::Array(part)) if !part.content.is_empty() => {
-                Ok(windows(&array.content, &part.content))
+            (Self::Text(_), Self::Text(_)) => Ok(Self::Null),
+            (Self::Array(array), part) => {
+                let part = part.items().unwrap_or(std::slice::from_ref(part));
+                if part.is_empty() {
+                    return Ok(Self::Null);
+                }
+                let windows = array.content.windows(part.len()).enumerate();
+                let found = windows.filter(|(_, window)| *window == part);
+                Ok(found.map(|(at, _)| Self::from(at)).collect())
             }
-            (Self::Text(_), Self::Text(_)) | (Self::Array(_), Self::Array(_)) => Ok(Self::Null),
-            (Self::Array(array), part) => Ok(windows(&array.content, std::slice::from_ref(part))),
             _ => Err(Error::index(self.clone(), part.clone())),
         }
     }
@@ -252,8 +244,39 @@ impl Value {
     /// The value without what is at these paths, all of which are of the value as it is now.
     pub(super) fn without(mut self, paths: &Self) -> ValR {
         let paths = paths.items()?.iter().map(Self::items);
-        let paths: Vec<&[Self]> = paths.collect::<Result<_, _>>()?;
-        self.remove(&paths)?;
+        let mut paths: Vec<&[Self]> = paths.collect::<Result<_, _>>()?;
+        // The innermost first, since nothing is inside of what is gone.
+        paths.sort_by_key(|path| Reverse(path.len()));
+        // Marked first, so that all places stay as they are.
+        let mark = Text::new("");
+        let is_marked =
+            |value: &Self| matches!(value, Self::Text(text) if Rc::ptr_eq(&text.0, &mark.0));
+        for path in &paths {
+            self.change(path, &|value| *value = Self::Text(mark.clone()))?;
+        }
+        if is_marked(&self) {
+            return Ok(Self::Null);
+        }
+        // Here too, since places change with those around them.
+        let around = paths.iter().filter_map(|path| {
+            let mut around = path.split_last()?.1;
+            while let Some((Self::Object(_), outer)) = around.split_last() {
+                around = outer;
+            }
+            Some((Reverse(around.len()), around))
+        });
+        for (_, path) in around.collect::<BTreeSet<_>>() {
+            // Fails inside of what is gone.
+            _ = self.change(path, &|value| match value {
+                Self::Array(array) => Rc::make_mut(array).content.retain(|item| !is_marked(item)),
+                Self::Object(object) => {
+                    Rc::make_mut(object)
+                        .content
+                        .retain(|_, field| !is_marked(field));
+                }
+                _ => {}
+            });
+        }
         Ok(self)
     }
 
@@ -264,66 +287,29 @@ impl Value {
         }
     }
 
-    fn remove(&mut self, paths: &[&[Self]]) -> Result<(), Error> {
-        if paths.iter().any(|path| path.is_empty()) {
-            *self = Self::Null;
-        }
-        if paths.is_empty() {
+    /// Changes what is at a path, if anything is.
+    fn change(&mut self, path: &[Self], change: &dyn Fn(&mut Self)) -> Result<(), Error> {
+        step();
+        let Some((key, rest)) = path.split_first() else {
+            change(self);
             return Ok(());
-        }
-        let wrong = |value: &Self, path: &[Self]| Error::index(value.clone(), path[0].clone());
-        match self {
-            Self::Null => Ok(()),
-            Self::Object(object) => {
-                let mut inner = BTreeMap::<&Text, Vec<&[Self]>>::new();
-                for path in paths {
-                    step();
-                    let Self::Text(key) = &path[0] else {
-                        return Err(wrong(self, path));
-                    };
-                    inner.entry(key).or_default().push(&path[1..]);
+        };
+        match (&mut *self, key) {
+            (Self::Null, _) => {}
+            (Self::Object(object), Self::Text(key)) => {
+                if let Some(field) = Rc::make_mut(object).content.get_mut(key) {
+                    field.change(rest, change)?;
                 }
-                let fields = &mut Rc::make_mut(object).content;
-                for (key, rest) in &inner {
-                    if let Some(field) = fields.get_mut(*key) {
-                        field.remove(rest)?;
-                    }
-                }
-                let ends = |rest: &Vec<&[Self]>| rest.iter().any(|rest| rest.is_empty());
-                if inner.values().any(ends) {
-                    fields.retain(|key, _| !inner.get(key).is_some_and(ends));
-                }
-                Ok(())
             }
-            Self::Array(array) => {
-                let length = array.content.len();
-                let mut gone = Vec::new();
-                let mut inner = BTreeMap::<usize, Vec<&[Self]>>::new();
-                for path in paths {
-                    step();
-                    match place_in(length, path) {
-                        Ok((range, [])) => {
-                            gone.resize(length, false);
-                            gone[range].fill(true);
-                        }
-                        Ok((range, rest)) => inner.entry(range.start).or_default().push(rest),
-                        Err(at) => return Err(wrong(self, &path[at..])),
-                    }
+            (Self::Array(array), _) => {
+                let (places, rest) = place_in(array.content.len(), path)?;
+                for item in &mut Rc::make_mut(array).content[places] {
+                    item.change(rest, change)?;
                 }
-                let items = &mut Rc::make_mut(array).content;
-                for (at, rest) in inner {
-                    if let Some(item) = items.get_mut(at) {
-                        item.remove(&rest)?;
-                    }
-                }
-                if !gone.is_empty() {
-                    let mut gone = gone.into_iter();
-                    items.retain(|_| !gone.next().unwrap_or_default());
-                }
-                Ok(())
             }
-            _ => Err(wrong(self, paths[0])),
+            _ => return Err(Error::index(self.clone(), key.clone())),
         }
+        Ok(())
     }
 
     pub(super) fn parse_json(&self) -> ValR {
@@ -488,22 +474,22 @@ impl FromIterator<(Text, Value)> for Value {
     }
 }
 
+impl<T: PartialEq> PartialEq for Held<T> {
+    fn eq(&self, other: &Self) -> bool {
+        step();
+        self.content == other.content
+    }
+}
+
+impl<T: Eq> Eq for Held<T> {}
+
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Array(a), Self::Array(b)) => {
-                step();
-                Rc::ptr_eq(a, b) || a.content == b.content
-            }
+            (Self::Array(a), Self::Array(b)) => a == b,
             // Without an order of the keys.
-            (Self::Object(a), Self::Object(b)) => {
-                step();
-                Rc::ptr_eq(a, b) || a.content == b.content
-            }
-            _ => {
-                let is_nan = self.number().is_some_and(f64::is_nan);
-                !is_nan && self.cmp(other).is_eq()
-            }
+            (Self::Object(a), Self::Object(b)) => a == b,
+            _ => !self.is_nan() && self.cmp(other).is_eq(),
         }
     }
 }
@@ -530,29 +516,18 @@ impl Ord for Value {
                 let keys = a.keys().cmp(b.keys());
                 keys.then_with(|| a.values().cmp(b.values()))
             }
-            (Self::Float(a), Self::Float(b)) => {
-                // No number is less than itself, so that sorting has an order; NaN comes first.
-                let unordered = || b.is_nan().cmp(&a.is_nan());
-                a.partial_cmp(b).unwrap_or_else(unordered)
-            }
-            _ => match (self.integer(), other.integer(), self, other) {
-                (Some(a), Some(b), ..) => a.cmp(&b),
-                (Some(a), _, _, Self::Float(b)) => integer_to_float(a, *b),
-                (_, Some(b), Self::Float(a), _) => integer_to_float(b, *a).reverse(),
+            _ => match (self.number(), other.number()) {
+                (Some(a), Some(b)) => match (self.exact(), other.exact()) {
+                    // An order by the nearest float of each integer would be none.
+                    (Some(a), Some(b)) => a.cmp(&b),
+                    // No number is less than itself, so that sorting has an order; NaN comes first.
+                    _ => a
+                        .partial_cmp(&b)
+                        .unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())),
+                },
                 _ => self.rank().cmp(&other.rank()),
             },
         }
-    }
-}
-
-/// Compares exactly, since an order by the nearest float of each integer would be none. NaN comes first.
-fn integer_to_float(integer: i128, float: f64) -> Ordering {
-    // Larger floats become the largest integers, which no value has.
-    let floor = float.floor();
-    match integer.cmp(&(floor as i128)) {
-        _ if float.is_nan() => Ordering::Greater,
-        Ordering::Equal if floor < float => Ordering::Less,
-        order => order,
     }
 }
 
@@ -887,22 +862,20 @@ impl jaq_core::ValT for Value {
     }
 }
 
-/// The range of an array of `length` items that a path leads to, and what is left of the path; it is empty beyond the array.
-/// `Err` is where the path has a key that an array does not have.
-fn place_in(length: usize, path: &[Value]) -> Result<(std::ops::Range<usize>, &[Value]), usize> {
+/// The range of an array of `length` items that a path leads to, and what is left of the path; it is empty beyond the
+/// array.
+fn place_in(length: usize, path: &[Value]) -> Result<(std::ops::Range<usize>, &[Value]), Error> {
     let mut range = 0..length;
     for (nth, key) in path.iter().enumerate() {
-        match key {
-            Value::Object(_) => {
-                let part = Value::bounds(&key.as_range(), range.len()).map_err(|_| nth)?;
-                range = range.start + part.start..range.start + part.end;
-            }
-            _ if key.number().is_some() => {
-                let at = key.place(range.len()).filter(|at| *at < range.len());
-                let range = at.map_or(length..length, |at| range.start + at..range.start + at + 1);
-                return Ok((range, &path[nth + 1..]));
-            }
-            _ => return Err(nth),
+        if let Value::Object(_) = key {
+            let part = Value::bounds(&key.as_range(), range.len())?;
+            range = range.start + part.start..range.start + part.end;
+        } else if key.number().is_some() {
+            let at = key.place(range.len()).filter(|at| *at < range.len());
+            let place = at.map_or(length..length, |at| range.start + at..range.start + at + 1);
+            return Ok((place, &path[nth + 1..]));
+        } else {
+            return Err(Error::typ(key.clone(), "an index of an array"));
         }
     }
     Ok((range, &[]))

@@ -1,9 +1,7 @@
 //! Converts the library's messages to chat completions.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use offcut::Part;
 use offcut::format::{LoopFormat, Message, OpenAiChat};
+use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
 use crate::text::as_text;
@@ -15,25 +13,17 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
         if !matches!(message, Message::Tool { .. }) {
             show(&mut all, &mut images);
         }
-        match message {
-            Message::System { content } => {
-                all.push(json!({"role": "system", "content": text(content)}));
-            }
-            Message::User { content } => {
-                all.push(json!({"role": "user", "content": parts(content)}));
-            }
+        all.push(match message {
+            Message::System { content } => json!({"role": "system", "content": text(content)}),
+            Message::User { content } => json!({"role": "user", "content": parts(content)}),
             Message::Assistant { content, calls } => {
-                let said = if content.is_empty() {
-                    Value::Null
-                } else {
-                    text(content).into()
-                };
+                let said = (!content.is_empty()).then(|| text(content));
                 let mut message = json!({"role": "assistant", "content": said});
                 if !calls.is_empty() {
-                    let call = |call: &offcut::ToolCall| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}});
+                    let call = |call: &ToolCall| json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}});
                     message["tool_calls"] = calls.iter().map(call).collect();
                 }
-                all.push(message);
+                message
             }
             Message::Tool {
                 call_id,
@@ -41,19 +31,15 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
                 content,
                 ..
             } => {
-                let (shown, rest): (Vec<_>, Vec<_>) =
-                    content.iter().cloned().partition(|part| !is_image(part));
-                let shown = if shown.is_empty() && !rest.is_empty() {
-                    vec!["Its image follows.".into()]
-                } else {
-                    shown
-                };
-                let call = offcut::ToolCall::new(call_id, name, "");
-                let shown = vec![Part::Text(text(&shown))];
-                all.push(OpenAiChat.tool_message(&call, shown, false));
-                images.extend(rest.into_iter().map(|image| (name, image)));
+                let (pictures, mut shown): (Vec<_>, Vec<_>) =
+                    content.iter().cloned().partition(is_image);
+                if shown.is_empty() && !pictures.is_empty() {
+                    shown.push("Its image follows.".into());
+                }
+                images.extend(pictures.into_iter().map(|image| (name, image)));
+                json!({"role": "tool", "tool_call_id": call_id, "content": text(&shown)})
             }
-        }
+        });
     }
     show(&mut all, &mut images);
     all
@@ -83,15 +69,12 @@ fn parts(content: &[Part]) -> Value {
     if !content.iter().any(is_image) {
         return text(content).into();
     }
-    let image = |url: String| json!({"type": "image_url", "image_url": {"url": url}});
-    let part = |part: &Part| match part {
-        Part::Media { mime, data } if mime.starts_with("image/") => {
-            image(format!("data:{mime};base64,{}", STANDARD.encode(data)))
-        }
-        Part::Link { url, .. } => image(url.clone()),
-        other => json!({"type": "text", "text": as_text(other.clone())}),
-    };
-    content.iter().map(part).collect()
+    let shown = content.iter().cloned().map(|part| match part {
+        image if is_image(&image) => image,
+        other => Part::Text(as_text(other)),
+    });
+    let mut message = OpenAiChat.tool_message(&ToolCall::default(), shown.collect(), false);
+    message["content"].take()
 }
 
 fn text(content: &[Part]) -> String {

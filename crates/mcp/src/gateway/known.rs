@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use offcut::ToolReduction;
-use offcut::json::{Edit, JsonText, New, Node, Step, View, put_into_text};
+use offcut::json::{Edit, JsonText, New, Node, View, put_into_text};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -159,9 +159,7 @@ impl Page {
                     .filter(|_| dropped.contains(tool.text("name")))
                     .count();
                 // Of two, each removal takes the last.
-                (0..count).map(move |_| {
-                    Edit::remove(vec![Step::Field("tools"), Step::Item(nth)], "outputSchema")
-                })
+                (0..count).map(move |_| Edit::remove(format!("/tools/{nth}"), "outputSchema"))
             });
             Some(hidden.collect())
         });
@@ -171,7 +169,7 @@ impl Page {
                 let kept = tools.items().map(|tool| New::Kept(tool.json()));
                 let reader = New::Value(reader.clone());
                 let list = New::List(kept.chain([reader]).collect());
-                Some(vec![Edit::set(Vec::new(), "tools", list)])
+                Some(vec![Edit::set(String::new(), "tools", list)])
             });
         }
         self.0.into_string()

@@ -335,14 +335,20 @@ impl Report {
 }
 
 impl Decision {
-    /// A decision about `bytes` of content that changes nothing yet.
-    pub(crate) fn new(subject: Subject, tool: &str, call_id: &str, bytes: u64) -> Self {
+    /// A decision about `bytes` of content, without the size of what replaces it.
+    pub(crate) fn new(
+        subject: Subject,
+        tool: &str,
+        call_id: &str,
+        bytes: u64,
+        outcome: Outcome,
+    ) -> Self {
         Self {
             tool: tool.to_owned(),
             call_id: call_id.to_owned(),
             message: None,
             subject,
-            outcome: Outcome::Kept(Reason::NoGain),
+            outcome,
             bytes: Change::none(bytes),
             tokens: None,
             locations: Vec::new(),

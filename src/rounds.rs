@@ -8,7 +8,7 @@ use crate::fingerprint::{Fingerprint, SlotId};
 use crate::format::{
     Call, Conversation, Format, JsonRef, PartRef, Piece, Place, Places, ResultHead, Role,
 };
-use crate::report::{Change, Decision, Reason};
+use crate::report::{Change, Decision, Outcome, Reason};
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,10 +132,10 @@ impl<'c> Item<'c> {
         (self.newer < keep).then_some(Reason::Recent)
     }
 
-    /// A decision about the item that changes nothing yet.
-    pub(crate) fn decision(&self) -> Decision {
-        let subject = self.place.subject;
-        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
+    /// A decision about the item, without the size of what replaces it.
+    pub(crate) fn decision(&self, outcome: Outcome) -> Decision {
+        let (subject, tool, call_id) = (self.place.subject, self.tool, self.call_id);
+        let mut decision = Decision::new(subject, tool, call_id, self.bytes, outcome);
         decision.message = Some(self.place.message);
         decision.tokens = self.tokens.map(Change::none);
         decision

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::json::Frame;
+use bytes::Bytes;
 
-use super::lines::{Line, joined, parts_of, texts_of};
-use crate::backend::Backend;
 use crate::backend::content::Target;
+use crate::backend::{Backend, Location};
+use crate::content::Part;
 use crate::decisions::Substitute;
 use crate::fingerprint::SlotId;
 use crate::handler::Replacement;
-use crate::ours::cleared_arguments;
+use crate::hint::Draft;
+use crate::json::Frame;
+use crate::ours::{ApparentHint, cleared_arguments};
+use crate::preview::Previewer;
 use crate::report::{Change, Decision, Outcome, Reason, Subject};
+use crate::session::Session;
 use crate::slots::{Grounds, Item, Place, bytes_of, tokens_of};
 use crate::tokens::Meter;
 
@@ -44,12 +48,62 @@ pub(super) enum Content {
     Ready(Substitute),
 }
 
+/// The line that replaces one part of a result.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Its text, if the name of its content is free and apparent hints of ours are ours.
+    pub(super) text: String,
+    pub(super) origin: Origin,
+}
+
+/// The content that a line stands for.
+#[derive(Debug)]
+pub(super) enum Origin {
+    /// It is stored at these locations, or lost.
+    There(Vec<Location>),
+    /// The text itself, which is no longer than its hint would be.
+    Itself,
+    /// It is going to be stored under a name that the hint gives.
+    New {
+        backend: Arc<dyn Backend>,
+        target: Target,
+        content: Bytes,
+        draft: Box<Draft>,
+    },
+    /// It is where apparent hints of ours lead, if they agree with what is stored there. Otherwise the other line
+    /// counts, because the part is an ordinary text.
+    Apparent(Vec<Shown>, Box<Line>),
+}
+
+/// A hint in the conversation that may be ours.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) own: ApparentHint,
+    /// The hint that replaces it, but for its preview.
+    pub(super) draft: Draft,
+    pub(super) previewer: Previewer,
+    /// Maximum number of bytes of the new hint's preview.
+    pub(super) budget: usize,
+    /// Maximum number of bytes of its preview when it was truncated.
+    pub(super) was_previewed_in: usize,
+}
+
+impl Shown {
+    /// The hint that replaces it, with this preview. One that leads nowhere stays.
+    pub(super) fn text(&self, session: &Session, preview: String) -> String {
+        let Some(stored) = &self.own.stored else {
+            return self.own.hint.render();
+        };
+        let mut draft = self.draft.clone();
+        draft.hint.preview = preview;
+        session.hint(draft, Some(stored.location.clone()))
+    }
+}
+
 impl SlotEdit {
     pub(super) fn new(item: &Item<'_>, outcome: Outcome) -> Self {
-        let mut decision = item.decision();
-        decision.outcome = outcome;
         Self {
-            decision,
+            decision: item.decision(outcome),
             place: item.place,
             id: item.id,
             grounds: item.grounds,
@@ -57,11 +111,6 @@ impl SlotEdit {
             frame: None,
             arguments: None,
         }
-    }
-
-    /// An edit that keeps the item.
-    pub(super) fn kept(item: &Item<'_>, reason: Reason) -> Self {
-        Self::new(item, Outcome::Kept(reason))
     }
 
     /// Keeps the item as it is, and its arguments with it.
@@ -73,23 +122,6 @@ impl SlotEdit {
         }
     }
 
-    /// Reason why no later pass will replace the item either, and its grounds.
-    pub(super) fn final_reason(&self) -> Option<(Grounds, Reason)> {
-        match self.decision.outcome {
-            Outcome::Kept(reason @ (Reason::AlreadyHint | Reason::Unverified | Reason::NoGain))
-                if self.decision.error.is_none() =>
-            {
-                Some((self.grounds, reason))
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns true if content may have to be stored before the edit is ready.
-    pub(super) fn is_pending(&self) -> bool {
-        matches!(self.content, Content::Lines(_) | Content::Given(..))
-    }
-
     /// Returns true if the item is to be replaced.
     pub(super) fn goes(&self) -> bool {
         !matches!(self.content, Content::Kept)
@@ -97,58 +129,51 @@ impl SlotEdit {
 
     /// Returns true if only the store can tell what its lines become.
     pub(super) fn has_to_be_compared(&self) -> bool {
-        let Content::Lines(lines) = &self.content else {
-            return false;
-        };
-        lines.iter().any(|line| matches!(line, Line::Shorten(..)))
+        matches!(&self.content, Content::Lines(lines)
+            if lines.iter().any(|line| matches!(line.origin, Origin::Apparent(..))))
     }
 
     /// Number of tokens fewer, including those of the arguments.
     pub(super) fn freed(&self) -> i128 {
-        let tokens = self.parts().filter_map(|edit| edit.decision.tokens);
-        tokens.map(Change::net).sum()
+        let arguments = self.arguments.as_ref().map_or(0, |edit| edit.freed());
+        self.decision.tokens.map_or(0, Change::net) + arguments
     }
 
     /// Converts lines to the slot's new content: cleared arguments must be JSON.
     pub(super) fn substitute(&self, lines: &[Line]) -> Substitute {
+        let texts = lines.iter().map(|line| line.text.as_str());
         match (self.place.subject, &self.frame) {
             (Subject::Result | Subject::UserText, _) => Substitute::Parts(parts_of(lines)),
-            (Subject::Arguments, Some(frame)) => {
-                Substitute::Arguments(frame.filled(texts_of(lines)))
-            }
-            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&joined(lines))),
+            (Subject::Arguments, Some(frame)) => Substitute::Arguments(frame.filled(texts)),
+            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&join(texts))),
         }
     }
 
-    /// Sets the size to that of `put`.
-    pub(super) fn resize(&mut self, meter: &Meter, put: &Substitute) {
-        self.decision.resize(bytes_of(put), tokens_of(put, meter));
+    /// Sets the size to that of `put`. Returns true if that is a gain.
+    pub(super) fn resize(&mut self, meter: &Meter, put: &Substitute) -> bool {
+        let decision = &mut self.decision;
+        decision.resize(bytes_of(put), tokens_of(put, meter));
+        decision.bytes.gains(decision.tokens.unwrap_or_default())
     }
+}
 
-    /// Sets the size to that of `put`, if that is a gain.
-    pub(super) fn try_resize(&mut self, meter: &Meter, put: &Substitute) -> bool {
-        let mut bytes = self.decision.bytes;
-        let mut tokens = self.decision.tokens.unwrap_or_default();
-        bytes.after = bytes_of(put);
-        // Most texts that gain nothing are short in bytes already, so their hints need not be counted.
-        if bytes.after < bytes.before {
-            tokens.after = tokens_of(put, meter);
-        }
-        let is_gain = bytes.gains(tokens);
-        if is_gain {
-            self.decision.resize(bytes.after, tokens.after);
-        }
-        is_gain
+/// The parts of a cleared result: neighbouring hints are one text.
+fn parts_of(lines: &[Line]) -> Vec<Part> {
+    let is_kept = |line: &Line| matches!(line.origin, Origin::Itself);
+    let parts = lines.chunk_by(|one, next| !is_kept(one) && !is_kept(next));
+    let mut texts: Vec<Part> = parts
+        .map(|lines| join(lines.iter().map(|line| line.text.as_str())))
+        .filter(|text| !text.is_empty())
+        .map(Part::Text)
+        .collect();
+    if texts.is_empty() {
+        texts.push("".into());
     }
+    texts
+}
 
-    /// The edit itself, then that of the arguments replaced with it.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self).chain(self.arguments.as_deref())
-    }
-
-    /// Like [`parts`](Self::parts), each as a separate edit.
-    pub(super) fn into_parts(mut self) -> impl Iterator<Item = Self> {
-        let arguments = self.arguments.take().map(|arguments| *arguments);
-        std::iter::once(self).chain(arguments)
-    }
+/// Joins lines into one text, leaving out empty ones.
+pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }

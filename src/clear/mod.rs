@@ -10,7 +10,7 @@
 //!    the newest rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide otherwise.
 //! 4. **Commit** (`pass.rs`): apparent hints of ours are compared with the store; everything else is stored, eight at a
 //!    time. If a store fails, `on_offload_error` decides: by default the result stays. A store that was unavailable is not
-//!    asked again (`stores.rs`). A pass that would free less than `clear_at_least_tokens` clears nothing. No message is
+//!    asked again. A pass that would free less than `clear_at_least_tokens` clears nothing. No message is
 //!    touched.
 //! 5. **Apply**: makes the edits over the conversation, whose messages are then changed. That cannot fail.
 //!    The conversation is borrowed from plan to end, so nothing can have changed meanwhile. The memory learns the new
@@ -25,7 +25,6 @@ mod lines;
 mod pass;
 mod propose;
 mod scan;
-mod stores;
 
 use crate::error::OffloadError;
 use crate::format::Conversation;
@@ -34,7 +33,7 @@ use crate::report::{Report, Subject};
 use crate::session::Session;
 use crate::slots::{Memory, Overlay, Repeated, Slots, repeat};
 
-pub(crate) use pass::Pass;
+pub(crate) use pass::pass;
 pub(crate) use scan::count_tokens;
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
@@ -45,8 +44,8 @@ pub(crate) async fn clear(
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
     let (repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
-    let pass = Pass::plan(session, memory, &overlay, turn, repeated.passed).await;
-    let (mut report, new) = pass.commit().await?.apply(&mut overlay);
+    let taken = repeated.passed;
+    let (mut report, new) = pass(session, memory, turn, taken, &mut overlay).await?;
     let puts = overlay.puts;
     puts.apply(turn.conversation);
     memory.replace(new, turn.conversation);

@@ -1,11 +1,10 @@
 //! Proposes what to clear, result by result: everything old that gains anything, oldest first.
 
-use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edit::{Content, SlotEdit};
-use super::lines::{Line, Source, Stubs};
+use super::edit::{Content, Line, Origin, SlotEdit};
+use super::lines::{Source, Stubs};
 use crate::backend::content::Id;
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
@@ -16,9 +15,13 @@ use crate::guard::{HandlerError, guard};
 use crate::handler::{Action, ClearHandler, ToolOutcome};
 use crate::json::{Leaving, leaving};
 use crate::middleware::Turn;
-use crate::report::{DecisionFailure, ErrorSource, Outcome, Reason, Subject};
+use crate::preview::text::lines::opening;
+use crate::report::{ErrorSource, Outcome, Reason, Subject};
 use crate::session::Session;
 use crate::slots::{Item, ItemContent, Known, Place, Slots};
+
+/// Maximum length in bytes of what is shown of a string in arguments: its first line.
+const MAX_FIRST_LINE: usize = 80;
 
 /// The treatment of short errors, which tell the model what not to try again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,7 +118,7 @@ impl<'a> Planner<'a> {
     /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
     /// too, until it does.
     fn choose_errors(&mut self, counted: u64) {
-        let planned = self.edits.iter().filter(|edit| edit.is_pending());
+        let planned = self.edits.iter().filter(|edit| edit.goes());
         let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
         for (kept, at, item) in std::mem::take(&mut self.short_errors) {
             if left <= i128::from(self.bounds.threshold) {
@@ -123,7 +126,7 @@ impl<'a> Planner<'a> {
             }
             self.stubs.begin(at, item.call_id);
             self.choose_result(at, item, ShortErrors::Go);
-            if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
+            if let Some(edit) = self.edits.pop().filter(SlotEdit::goes) {
                 left -= edit.freed();
                 self.edits[kept] = edit;
             }
@@ -148,7 +151,7 @@ impl<'a> Planner<'a> {
             if stays == Reason::ShortError {
                 self.short_errors.push((self.edits.len(), at, item));
             }
-            return self.edits.push(SlotEdit::kept(item, stays));
+            return self.keep(item, stays);
         }
         let mut failure = None;
         if let Some(handler) = policy.hooks.clear_handler.clone() {
@@ -157,19 +160,24 @@ impl<'a> Planner<'a> {
                 Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
-        let (of, wrong_id) = self.source(item, item.tool, Subject::Result);
-        let parts = item.parts().iter().zip(1..);
-        let lines: Vec<Line> = parts
-            .map(|(part, number)| self.stubs.part(&of, *part, number))
-            .collect();
-        let stores = lines.iter().any(|line| matches!(line, Line::Store { .. }));
+        let mut of = self.source(item, item.tool, Subject::Result);
+        of.failure = failure.or(of.failure);
+        let mut lines = Vec::new();
+        for (part, number) in item.parts().iter().zip(1..) {
+            lines.push(self.stubs.part(&mut of, *part, number));
+        }
+        let is_new = |line: &Line| matches!(line.origin, Origin::New { .. });
         let outcome = match policy.backend() {
             None => Outcome::Lost,
-            Some(_) if stores => Outcome::Cleared,
+            Some(_) if lines.iter().any(is_new) => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        let edit = SlotEdit::new(item, outcome);
-        self.propose(edit, lines, failure.or(wrong_id).or_else(|| of.failure()));
+        self.propose(SlotEdit::new(item, outcome), lines, of);
+    }
+
+    /// Keeps an item as it is.
+    fn keep(&mut self, item: &Item<'_>, reason: Reason) {
+        self.edits.push(SlotEdit::new(item, Outcome::Kept(reason)));
     }
 
     /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
@@ -192,22 +200,21 @@ impl<'a> Planner<'a> {
                 .or(item.is_fixed.then_some(Reason::Ambiguous))
                 .or_else(|| self.final_reason(&[part], item, policy));
             if let Some(stays) = stays {
-                self.edits.push(SlotEdit::kept(item, stays));
+                self.keep(item, stays);
                 continue;
             }
             self.stubs.begin(usize::MAX, "");
-            let of = Source {
+            let mut of = Source {
                 id: Id::of_call(""),
                 tool: "",
                 policy,
                 previewer: policy.previewer("", String::new),
                 length: policy.preview_length,
                 subject: Subject::UserText,
-                problem: OnceCell::new(),
+                failure: None,
             };
-            let line = self.stubs.part(&of, part, 1);
-            let edit = SlotEdit::new(item, Outcome::Cleared);
-            self.propose(edit, vec![line], of.failure());
+            let line = self.stubs.part(&mut of, part, 1);
+            self.propose(SlotEdit::new(item, Outcome::Cleared), vec![line], of);
         }
     }
 
@@ -246,25 +253,30 @@ impl<'a> Planner<'a> {
             .or(call.is_signed.then_some(Reason::Signed))
             .or(item.is_fixed.then_some(Reason::Ambiguous));
         if let Some(stays) = stays {
-            return self.edits.push(SlotEdit::kept(item, stays));
+            return self.keep(item, stays);
         }
         let text = call.arguments.text();
         let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
-            return self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
+            return self.keep(item, Reason::AlreadyHint);
         };
-        let (of, wrong_id) = self.source(result, item.tool, Subject::Arguments);
-        let contents = contents.into_iter().zip(1..);
-        let lines = contents
-            .map(|(content, n)| self.stubs.argument(&of, content, n, frame.is_some()))
-            .collect();
+        let of = self.source(result, item.tool, Subject::Arguments);
+        let mut lines = Vec::new();
+        for (content, number) in contents.into_iter().zip(1..) {
+            let shown = match frame {
+                Some(_) => of.length.bytes_for(content.len() as u64),
+                None => 0,
+            };
+            let preview = opening(&content, shown.min(MAX_FIRST_LINE)).to_owned();
+            lines.push((self.stubs).store(&of, content.into(), None, preview, number));
+        }
         let outcome = match policy.backend() {
             None => Outcome::Lost,
             Some(_) => Outcome::Cleared,
         };
         let mut edit = SlotEdit::new(item, outcome);
         edit.frame = frame;
-        self.propose(edit, lines, wrong_id);
+        self.propose(edit, lines, of);
     }
 
     /// Reason why a result is never replaced.
@@ -281,34 +293,28 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The names and the previewer for a result or its call, and the failure of a callback asked for the id.
-    fn source(
-        &self,
-        result: &Item<'_>,
-        tool: &'a str,
-        subject: Subject,
-    ) -> (Source<'a>, Option<DecisionFailure>) {
+    /// The names and the previewer for a result or its call.
+    fn source(&self, result: &Item<'_>, tool: &'a str, subject: Subject) -> Source<'a> {
         let session = self.session;
         let call = || self.slots.call_of(result);
-        let (id, failure) = session.id_of(Phase::Clear, result.call_id, call);
+        let (id, failure) = session.id(Phase::Clear, result.call_id, None, call);
         let policy = session.policy(result.tool);
-        let source = Source {
+        Source {
             id,
             tool,
             policy,
             previewer: policy.previewer(tool, || call().arguments),
             length: policy.stub_length,
             subject,
-            problem: OnceCell::new(),
-        };
-        (source, failure)
+            failure,
+        }
     }
 
     /// Proposes to replace an item by lines, if that is expected to be a gain.
-    fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, failure: Option<DecisionFailure>) {
-        edit.decision.fail_first(failure);
+    fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, of: Source<'_>) {
+        edit.decision.fail_first(of.failure);
         let put = edit.substitute(&lines);
-        let is_gain = edit.try_resize(&self.session.meter, &put);
+        let is_gain = edit.resize(&self.session.meter, &put);
         edit.content = Content::Lines(lines);
         // Only the store can tell whether it really is a hint of ours.
         if !is_gain && !edit.has_to_be_compared() {
@@ -328,7 +334,7 @@ impl Planner<'_> {
         item: &Item<'_>,
     ) -> Result<SlotEdit, Option<HandlerError>> {
         if item.id.digest != item.grounds.print {
-            return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
+            return Ok(SlotEdit::new(item, Outcome::Kept(Reason::AlreadyHint)));
         }
         let call = self.slots.call_of(item);
         let outcome = ToolOutcome {
@@ -339,7 +345,7 @@ impl Planner<'_> {
         let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
         let replacement = match handled {
             Action::Default => return Err(None),
-            Action::Keep => return Ok(SlotEdit::kept(item, Reason::Handler)),
+            Action::Keep => return Ok(SlotEdit::new(item, Outcome::Kept(Reason::Handler))),
             Action::Replace(replacement) => replacement,
         };
         let arguments = match &replacement.arguments {
@@ -351,10 +357,10 @@ impl Planner<'_> {
         if let (Some(content), Some(backend)) =
             (&replacement.content, session.policy(item.tool).backend())
         {
-            let (id, wrong) = session.id_for(Phase::Clear, &replacement, &call);
+            let own = replacement.id.as_deref();
+            let (id, wrong) = session.id(Phase::Clear, &call.id, own, || call.clone());
             failure = wrong;
-            let digest = digest(content);
-            let target = self.stubs.target(&id, "", None, &digest);
+            let target = self.stubs.target(&id, "", None, &digest(content));
             store = Some((Arc::clone(backend), target));
         }
         let location = store

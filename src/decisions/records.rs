@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use crate::backend::content::is_outdated;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -27,7 +26,7 @@ const VERSION: u32 = 1;
 /// are created and never changed. The row ends where nothing is stored.
 #[derive(Debug)]
 pub(crate) struct Records {
-    store: Arc<dyn Backend>,
+    pub(crate) store: Arc<dyn Backend>,
     /// The keys without their numbers.
     stem: String,
     /// True once the row has been read to its end.
@@ -84,17 +83,6 @@ impl Records {
             }
             (next, at_once) = (next + at_once, AT_ONCE);
         }
-    }
-
-    /// Returns `true` if a record of this time is so old that no decision may be repeated: a sweep may
-    /// be removing what it names.
-    pub(crate) fn is_outdated(&self, stored_at: SystemTime) -> bool {
-        is_outdated(&*self.store, stored_at)
-    }
-
-    /// The present by the store's clock.
-    pub(crate) fn now(&self) -> SystemTime {
-        self.store.now()
     }
 
     /// Returns `true` if there is a `number`-th record.

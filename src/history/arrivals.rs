@@ -20,9 +20,6 @@ use crate::truncate::truncate;
 /// Number of results that are treated at once.
 const AT_ONCE: usize = 8;
 
-/// Longer JSON over the limit is text from the start.
-const LONGEST_VALUE: usize = 1024 * 1024;
-
 /// A result that has been treated.
 pub(super) struct Arrived {
     pub(super) place: Place,
@@ -95,11 +92,7 @@ async fn treat(
         put: None,
         kept,
     };
-    let unchanged = |reason| {
-        let mut decision = item.decision();
-        decision.outcome = Outcome::Kept(reason);
-        decision
-    };
+    let unchanged = |reason| item.decision(Outcome::Kept(reason));
     let Some(originals) = originals(policy, item) else {
         return Ok(kept(unchanged(Reason::Ambiguous), Some(item.grounds)));
     };
@@ -172,22 +165,13 @@ async fn are_hints(
     Ok(others < bytes && others <= limit)
 }
 
-/// The parts of a result as values; `None` if it has media that can't be written again as they are.
+/// The parts of a result as values, JSON over the limit as the text that is stored; `None` if it has media that can't be
+/// written again as they are.
 fn originals(policy: &Policy, item: &Item<'_>) -> Option<Vec<Part>> {
-    let limit = policy.max_length_for_trunc;
     let part = |part: &PartRef<'_>| match part {
-        PartRef::Media { data, .. } => decode(*data).map(|_| (*part).into()),
-        PartRef::Json(json) => {
-            let text = json.text();
-            if text.len() <= limit {
-                return Some((*part).into());
-            }
-            // Only JSON over the limit is stored, and then in its own spelling. A value takes many times as much
-            // memory as its text.
-            let is_short = text.len() <= limit.max(LONGEST_VALUE);
-            let value = is_short.then(|| json.to_value()).flatten();
-            let value = value.filter(|value| value.to_string() == text);
-            Some(value.map_or_else(|| text.into_owned().into(), Part::Json))
+        PartRef::Media { data, .. } if decode(*data).is_none() => None,
+        PartRef::Json(json) if json.text().len() > policy.max_length_for_trunc => {
+            Some(json.text().into_owned().into())
         }
         part => Some((*part).into()),
     };

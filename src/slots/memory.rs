@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use futures_util::future::{join_all, join3};
 
 use super::reading::Slots;
+use crate::backend::content::is_outdated;
 use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, ReadRecord, Records};
 use crate::format::{Conversation, Place};
@@ -45,7 +46,7 @@ pub(crate) struct Known {
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// True if a report has said that passes can't help.
-    has_told: bool,
+    pub(crate) has_told: bool,
 }
 
 /// A provider's token count for a request, and the index of the message that begins the assistant
@@ -72,13 +73,6 @@ impl Known {
         let is_original = item.id.digest == item.grounds.print;
         let decided = self.decisions.about(item.id, item.is_answered);
         decided.filter(|_| is_original && !item.is_fixed)
-    }
-
-    /// Passes on the first notice of the conversation.
-    pub(crate) fn tell_once(&mut self, notice: Option<String>) -> Option<String> {
-        let notice = notice.filter(|_| !self.has_told);
-        self.has_told |= notice.is_some();
-        notice
     }
 
     pub(crate) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
@@ -124,8 +118,11 @@ impl Memory {
                 Some(store) => Arc::clone(store),
                 None => session.stores().into_iter().next()?,
             };
-            let settings = session.settings.digest();
-            Some(Records::new(store, session.roots.prefix(), &settings))
+            Some(Records::new(
+                store,
+                session.roots.prefix(),
+                &session.settings.digest(),
+            ))
         });
         records.as_ref()
     }
@@ -193,7 +190,7 @@ impl Memory {
             known.decisions.add(record.decisions);
         }
         let newest = known.newest;
-        newest.is_some_and(|newest| records.is_outdated(newest))
+        newest.is_some_and(|newest| is_outdated(&*records.store, newest))
     }
 
     /// Looks for some of the content to which hints lead. Returns true if any of it is gone.
@@ -226,7 +223,7 @@ impl Memory {
         let mut known = self.known();
         if known.records == before {
             known.records += 1;
-            known.newest = records.map(Records::now);
+            known.newest = records.map(|records| records.store.now());
             known.is_anew = false;
             known.decisions.add(decisions);
             return Ok(true);

@@ -160,8 +160,7 @@ fn repeat_one(
     if bytes >= item.bytes && !session.policy(item.tool).hooks.has_handler() {
         return None;
     }
-    let mut decision = item.decision();
-    decision.outcome = Outcome::Repeated;
+    let mut decision = item.decision(Outcome::Repeated);
     decision.locations.clone_from(&decided.locations);
     decision.resize(
         bytes,

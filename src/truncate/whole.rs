@@ -33,12 +33,10 @@ pub(super) async fn truncate(
                 slot,
                 text,
                 raw: raw.as_deref(),
-                is_json: matches!(part, Part::Json(_)),
             });
         }
     }
-    if let [text] = &texts[..]
-        && let ([_], false) = (&arrived[..], text.is_json)
+    if let ([text], [_]) = (&texts[..], &arrived[..])
         && text.length() > job.limit()
         && let Some(stored) = job.named(text.bytes().len() as u64).await
         && let Some(page) = job

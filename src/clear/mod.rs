@@ -20,7 +20,6 @@
 //! about it. The line that replaces it is a `Line` (`lines.rs`). The report is collected from the
 //! edits at the end.
 
-mod edit;
 mod lines;
 mod pass;
 mod propose;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::edit::{Content, Line, Origin, Shown, SlotEdit, join};
+use super::lines::{Content, Line, Origin, Shown, SlotEdit, join};
 use super::propose::{Bounds, Planner};
 use super::scan::count;
 use crate::backend::content::{Stored, Target};

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edit::{Content, Line, Origin, SlotEdit};
-use super::lines::{Source, Stubs};
+use super::lines::{Content, Line, Origin, SlotEdit, Source, Stubs};
 use crate::backend::content::Id;
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;

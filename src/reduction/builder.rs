@@ -1,7 +1,5 @@
 //! Turns settings, backends and callbacks into a reduction.
 
-mod setters;
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -11,13 +9,16 @@ use futures_util::future::BoxFuture;
 use super::ToolReduction;
 use super::checks::{check_locations, check_names, check_opened, policies, roots};
 use crate::backend::{Backend, StoreUrl, open};
-use crate::config::{BuildError, Hooks, Policy, Settings, ToolPolicy};
+use crate::config::{
+    BuildError, Hooks, OnStoreFailure, Policy, PreviewLength, Settings, StoredNames, TokenCounter,
+    ToolPolicy, options, see,
+};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::guard::Hook;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Language, Prose, Sentence};
-use crate::preview::PreviewOf;
+use crate::preview::{Preview, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
 use crate::tokens::{CountTokens, Meter};
@@ -79,36 +80,45 @@ impl Builder {
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        type Tried = Result<Hook<dyn Backend>, Arc<dyn std::error::Error + Send + Sync>>;
-        let mut tried = HashMap::<StoreUrl, Tried>::new();
-        let mut not_opened = BTreeMap::new();
-        let mut open = |tool: Option<&String>, url: &StoreUrl| {
-            let tried = tried
-                .entry(url.clone())
-                .or_insert_with(|| match open(url.as_str()) {
-                    Ok(backend) => Ok(Hook(Arc::new(backend))),
-                    Err(error) => Err(error.into().into()),
-                });
-            let cause = match tried {
-                Ok(backend) => return Some(backend.clone()),
-                Err(cause) => cause.clone(),
-            };
-            let (tool, url) = (tool.cloned(), url.clone());
-            not_opened.insert(tool.clone(), BuildError::Open { tool, url, cause });
-            None
+        let mut opened = HashMap::new();
+        let mut open = |url: &StoreUrl| {
+            let backend = opened.entry(url.clone()).or_insert_with(|| {
+                let backend = open(url.as_str());
+                backend
+                    .map(|backend| Hook::<dyn Backend>(Arc::new(backend)))
+                    .map_err(|error| Arc::<dyn std::error::Error + Send + Sync>::from(error.into()))
+            });
+            backend.clone()
         };
         self.settings = settings;
         self.set.clear();
         self.given_threshold = self.settings.max_tokens_for_clear;
-        if let Some(url) = &self.settings.backend_url {
-            self.hooks.backend = open(None, url);
-        }
-        for (tool, policy) in &mut self.settings.tool_config {
-            if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
-                policy.hooks.backend = open(Some(tool), url);
+        self.not_opened.clear();
+        let for_all = (None, &self.settings.backend_url, &mut self.hooks.backend);
+        let for_tools = self
+            .settings
+            .tool_config
+            .iter_mut()
+            .filter_map(|(tool, policy)| {
+                let (url, backend) = (&policy.backend_url, &mut policy.hooks.backend);
+                backend
+                    .is_none()
+                    .then(|| (Some(tool.clone()), url, backend))
+            });
+        for (tool, url, backend) in std::iter::once(for_all).chain(for_tools) {
+            let Some(url) = url.clone() else { continue };
+            match open(&url) {
+                Ok(opened) => *backend = Some(opened),
+                Err(cause) => {
+                    let error = BuildError::Open {
+                        tool: tool.clone(),
+                        url,
+                        cause,
+                    };
+                    self.not_opened.insert(tool, error);
+                }
             }
         }
-        self.not_opened = not_opened;
         self
     }
 
@@ -303,8 +313,7 @@ impl Builder {
                 prose = own;
             }
         }
-        let has_given_ids = self.gen_ids.iter().any(Option::is_some);
-        let (default, policies) = policies(&settings, &self.hooks, &prose, has_given_ids)?;
+        let (default, policies) = policies(&settings, &self.hooks, &prose, &self.gen_ids)?;
         let all = || std::iter::once(&default).chain(policies.values());
         check_locations(all(), &roots)?;
         if settings.max_tokens_for_clear == 0 && all().any(Policy::clears) {
@@ -325,3 +334,28 @@ impl Builder {
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }
 }
+
+/// Declares the setters of options that are plain data.
+macro_rules! setters {
+    ($(
+        $(#[$meta:meta])*
+        $option:ident: $type:ty = $default:expr
+            $(, set($argument:ty) $(in place of $($code:ident).+)?)?
+            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
+            $(, elsewhere($($name:literal),*))?;
+    )*) => {
+        impl Builder {
+            $($(
+                #[doc = see!($option)]
+                pub fn $option(mut self, $option: $argument) -> Self {
+                    self.settings.$option = $option.into();
+                    self.set.insert(stringify!($option));
+                    $(self.$($code).+ = None;)?
+                    self
+                }
+            )?)*
+        }
+    };
+}
+
+options!(setters);

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use futures_util::future::{join_all, join3};
 
-use super::reading::Slots;
+use super::Slots;
 use crate::backend::content::is_outdated;
 use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, ReadRecord, Records};

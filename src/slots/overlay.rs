@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::memory::Known;
-use super::reading::{Slots, bytes_of, tokens_of};
+use super::{Slots, bytes_of, tokens_of};
 
 use crate::content::Part;
 use crate::decisions::{Decided, Moment, Substitute};

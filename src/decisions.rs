@@ -8,7 +8,6 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
@@ -34,30 +33,15 @@ pub(crate) enum Moment {
     Pass,
 }
 
-/// The replacement of a result, of a call's arguments or of a user's text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Substitute<P = Part> {
-    /// The parts of a result, or a user's text.
-    Parts(Vec<P>),
-    /// The arguments of a call, as JSON.
-    Arguments(String),
-}
-
-impl Substitute {
-    /// Its text, if it is one text.
-    pub(crate) fn only_text(&self) -> Option<&str> {
-        match self {
-            Self::Parts(parts) if let [Part::Text(text)] = &parts[..] => Some(text),
-            _ => None,
-        }
+/// The text of a replacement that is one text, as those of a call's arguments and of a user's text are.
+pub(crate) fn only_text(put: &[Part]) -> Option<&str> {
+    match put {
+        [Part::Text(text)] => Some(text),
+        _ => None,
     }
 }
 
-/// A replacement as it is written down.
-pub(crate) type WrittenReplacement = Substitute<WrittenPart>;
-
-/// A part of a replacement.
+/// A part of a replacement, as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WrittenPart {
@@ -67,43 +51,21 @@ pub(crate) enum WrittenPart {
     New(Part),
 }
 
-impl WrittenReplacement {
-    /// Writes `substitute` down. Parts that are in `originals` too are kept; both are in one order.
-    pub(crate) fn of(substitute: &Substitute, originals: &[Part]) -> Self {
-        let parts = match substitute {
-            Substitute::Parts(parts) => parts,
-            Substitute::Arguments(text) => return Self::Arguments(text.clone()),
-        };
+impl WrittenPart {
+    /// Writes a replacement of `originals` down. Parts that are in these too are kept; both are in one order.
+    pub(crate) fn all(put: &[Part], originals: &[Part]) -> Vec<Self> {
         let mut next = 0;
-        let put = parts.iter().map(|part| {
+        let written = put.iter().map(|part| {
             let mut later = originals.iter().enumerate().skip(next);
             match later.find(|(_, original)| *original == part) {
                 Some((at, _)) => {
                     next = at + 1;
-                    WrittenPart::Kept(at)
+                    Self::Kept(at)
                 }
-                None => WrittenPart::New(part.clone()),
+                None => Self::New(part.clone()),
             }
         });
-        Self::Parts(put.collect())
-    }
-
-    /// The replacement of an original, of which `original` gives single parts. `None` if it needs a
-    /// part that does not exist, or if these arguments are not JSON.
-    pub(crate) fn over(&self, original: impl Fn(usize) -> Option<Part>) -> Option<Substitute> {
-        Some(match self {
-            Self::Parts(parts) => {
-                let parts = parts.iter().map(|part| match part {
-                    WrittenPart::Kept(at) => original(*at),
-                    WrittenPart::New(part) => Some(part.clone()),
-                });
-                Substitute::Parts(parts.collect::<Option<_>>()?)
-            }
-            Self::Arguments(text) => {
-                serde_json::from_str::<IgnoredAny>(text).ok()?;
-                Substitute::Arguments(text.clone())
-            }
-        })
+        written.collect()
     }
 }
 
@@ -113,7 +75,7 @@ impl WrittenReplacement {
 pub(crate) struct Decided {
     pub(crate) slot: SlotId,
     pub(crate) moment: Moment,
-    pub(crate) put: WrittenReplacement,
+    pub(crate) put: Vec<WrittenPart>,
     /// Locations of the original.
     #[serde(rename = "at", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) locations: Vec<Location>,
@@ -239,8 +201,10 @@ impl Records {
         }
         match read {
             Ok(page) => {
-                let is_ours = page.total <= MAX_RECORD;
-                let record = is_ours.then(|| parse(&page.bytes)).flatten();
+                let record = (page.total <= MAX_RECORD)
+                    .then(|| serde_json::from_slice(&page.bytes).ok())
+                    .flatten()
+                    .filter(|record: &Record| record.offcut_record == VERSION);
                 Ok(Some((record, page.stored_at)))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -284,11 +248,6 @@ fn write(anew: bool, decisions: &[Decided]) -> Result<Bytes, BackendError> {
         .map_err(|error| BackendError::new(ErrorKind::Other, error.to_string()))
 }
 
-fn parse(bytes: &[u8]) -> Option<Record> {
-    let record: Record = serde_json::from_slice(bytes).ok()?;
-    (record.offcut_record == VERSION).then_some(record)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,21 +261,9 @@ mod tests {
     #[test]
     fn kept_parts_are_not_written_down_again() {
         let originals = parts(&["head", "image", "long", "image"]);
-        let substitute = Substitute::Parts(parts(&["head", "hint", "image"]));
-        let put = WrittenReplacement::of(&substitute, &originals);
-        let new = |part: &str| WrittenPart::New(part.into());
-        assert_eq!(
-            put,
-            WrittenReplacement::Parts(vec![
-                WrittenPart::Kept(0),
-                new("hint"),
-                WrittenPart::Kept(1)
-            ])
-        );
-        assert_eq!(put.over(|at| originals.get(at).cloned()), Some(substitute));
-        assert_eq!(put.over(|_| None), None);
-        let arguments = |text: &str| WrittenReplacement::Arguments(text.to_owned()).over(|_| None);
-        assert!(arguments("{}").is_some() && arguments("{").is_none());
+        let put = WrittenPart::all(&parts(&["head", "hint", "image"]), &originals);
+        let new = WrittenPart::New("hint".into());
+        assert_eq!(put, [WrittenPart::Kept(0), new, WrittenPart::Kept(1)]);
     }
 
     #[test]
@@ -325,7 +272,7 @@ mod tests {
         let decided = |moment, text: &str| Decided {
             slot,
             moment,
-            put: WrittenReplacement::Arguments(text.to_owned()),
+            put: vec![WrittenPart::New(text.into())],
             locations: Vec::new(),
         };
         let mut decisions = Decisions::default();
@@ -338,7 +285,7 @@ mod tests {
                 .about(slot, is_answered)
                 .map(|decided| decided.put.clone())
         };
-        let put = |text: &str| Some(WrittenReplacement::Arguments(text.to_owned()));
+        let put = |text: &str| Some(vec![WrittenPart::New(text.into())]);
         assert_eq!(
             (about(&decisions, true), about(&decisions, false)),
             (put("cleared"), None)
@@ -354,7 +301,7 @@ mod tests {
         vec![Decided {
             slot: SlotIds::default().next(1),
             moment: Moment::Arrival,
-            put: WrittenReplacement::Parts(vec![WrittenPart::New(text.into())]),
+            put: vec![WrittenPart::New(text.into())],
             locations: vec![Location::new("memory:trunc/a")],
         }]
     }

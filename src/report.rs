@@ -109,11 +109,6 @@ impl Change {
         before - before / 4
     }
 
-    /// Returns true if this keeps to [`most_after`](Self::most_after).
-    pub(crate) fn gains_uncounted(self) -> bool {
-        self.after <= Self::most_after(self.before)
-    }
-
     /// The rule of gain (L3) in a pass. These are bytes.
     pub(crate) fn gains(self, tokens: Self) -> bool {
         self.after < self.before && tokens.after <= tokens.before
@@ -397,13 +392,11 @@ impl Decision {
                     call_id = self.call_id,
                     subject = ?self.subject,
                     outcome = ?self.outcome,
-                    bytes_before = self.bytes.before,
-                    bytes_after = self.bytes.after,
-                    tokens_before = self.tokens.map(|tokens| tokens.before),
-                    tokens_after = self.tokens.map(|tokens| tokens.after),
-                    locations = ?self.locations.iter().map(Location::as_str).collect::<Vec<_>>(),
+                    bytes = ?self.bytes,
+                    tokens = ?self.tokens,
+                    locations = ?self.locations,
                     error = self.error,
-                    error_source = self.error_source.map(tracing::field::debug),
+                    error_source = ?self.error_source,
                     $message
                 )
             };

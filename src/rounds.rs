@@ -102,7 +102,18 @@ pub(crate) enum ItemContent<'c> {
         call: Option<usize>,
     },
     Call(Call<'c>),
-    Text(&'c str),
+    Text(PartRef<'c>),
+}
+
+impl<'c> ItemContent<'c> {
+    /// The parts of a result, or a user's text.
+    pub(crate) fn parts(&self) -> &[PartRef<'c>] {
+        match self {
+            Self::Result { parts, .. } => parts,
+            Self::Text(text) => std::slice::from_ref(text),
+            Self::Call(_) => &[],
+        }
+    }
 }
 
 /// All that a decision about an item may look at. Two calls may have the same id.
@@ -115,15 +126,7 @@ pub(crate) struct Grounds {
     pub(crate) is_error: bool,
 }
 
-impl<'c> Item<'c> {
-    /// The parts of a result.
-    pub(crate) fn parts(&self) -> &[PartRef<'c>] {
-        match &self.content {
-            ItemContent::Result { parts, .. } => parts,
-            ItemContent::Call(_) | ItemContent::Text(_) => &[],
-        }
-    }
-
+impl Item<'_> {
     /// Reason why a result or a text stays if the newest `keep` rounds, or turns, are recent; `None` for an old one.
     pub(crate) fn reason_of_age(&self, keep: usize) -> Option<Reason> {
         if !self.is_answered {
@@ -235,7 +238,7 @@ impl<'c> Reader<'c> {
         match (self.places.see(piece), piece) {
             (Some(place), Piece::Call(call)) => self.call(place, call),
             (Some(place), Piece::Result(head)) => self.result(place, head),
-            (Some(place), Piece::Content(PartRef::Text(text))) => {
+            (Some(place), Piece::Content(text)) => {
                 let item = self.item(place, ItemContent::Text(text));
                 self.items.push(item);
             }

@@ -6,8 +6,7 @@ mod overlay;
 
 use std::collections::HashMap;
 
-use crate::content::ToolCall;
-use crate::decisions::Substitute;
+use crate::content::{Part, ToolCall};
 use crate::fingerprint::{FieldPrint, Fingerprint, SlotIds, fingerprint};
 use crate::format::{Call, Conversation, Data, PartRef};
 use crate::rounds::items;
@@ -56,9 +55,8 @@ impl<'c> Slots<'c> {
     pub(crate) fn counted(mut self, meter: &Meter) -> Self {
         for item in &mut self.items {
             item.tokens = Some(match &item.content {
-                ItemContent::Result { parts, .. } => meter.parts(parts.iter().copied()),
                 ItemContent::Call(call) => meter.count(call.arguments.text()),
-                ItemContent::Text(text) => meter.count(*text),
+                content => meter.parts(content.parts().iter().copied()),
             });
         }
         self
@@ -99,31 +97,25 @@ impl<'c> Slots<'c> {
 /// The fingerprint of an item, which covers everything that matters, and the number of bytes of its content: two
 /// results with equal ones hold the same bytes under the same id.
 fn identity(content: &ItemContent<'_>) -> (Fingerprint, u64) {
-    let mut print;
-    let bytes = match content {
-        ItemContent::Result { head, parts, .. } => {
-            print = FieldPrint::new(b'r', head.id.as_bytes());
-            print.add(b'n', head.name.unwrap_or_default().as_bytes());
-            parts.iter().map(|part| add_part(&mut print, *part)).sum()
-        }
-        ItemContent::Call(call) => {
-            print = FieldPrint::new(b'c', call.id.as_bytes());
-            print.add(b'n', call.name.as_bytes());
-            add_text(&mut print, b'a', &call.arguments.text())
-        }
-        ItemContent::Text(text) => {
-            print = FieldPrint::new(b'u', b"");
-            add_text(&mut print, b't', text)
-        }
+    let (kind, id, name) = match content {
+        ItemContent::Result { head, .. } => (b'r', head.id, head.name),
+        ItemContent::Call(call) => (b'c', call.id, Some(call.name)),
+        ItemContent::Text(_) => (b'u', "", None),
     };
+    let mut print = FieldPrint::new(kind, id.as_bytes());
+    if kind != b'u' {
+        print.add(b'n', name.unwrap_or_default().as_bytes());
+    }
+    let mut bytes = 0;
+    if let ItemContent::Call(call) = content {
+        let arguments = call.arguments.text();
+        bytes = arguments.len() as u64;
+        print.add_print(b'a', bytes, fingerprint(arguments.as_bytes()));
+    }
+    for part in content.parts() {
+        bytes += add_part(&mut print, *part);
+    }
     (print.finish(), bytes)
-}
-
-/// Adds a text of a `kind` to a fingerprint. Returns its number of bytes.
-fn add_text(print: &mut FieldPrint, kind: u8, text: &str) -> u64 {
-    let bytes = text.len() as u64;
-    print.add_print(kind, bytes, fingerprint(text.as_bytes()));
-    bytes
 }
 
 /// Adds the next part to the fingerprint of a result. Returns the number of bytes of its content.
@@ -151,28 +143,13 @@ fn add_part(print: &mut FieldPrint, part: PartRef<'_>) -> u64 {
     })
 }
 
-/// Number of bytes of a part's content.
-fn part_bytes(part: PartRef<'_>) -> u64 {
-    match part {
+/// Number of bytes of a replacement.
+pub(crate) fn bytes_of(put: &[Part]) -> u64 {
+    let bytes = put.iter().map(|part| match PartRef::from(part) {
         PartRef::Media { data, .. } => data.decoded_len(),
         part => Text::of_part(part).map_or(0, |text| text.bytes()),
-    }
-}
-
-/// Number of bytes of a replacement.
-pub(crate) fn bytes_of(put: &Substitute) -> u64 {
-    match put {
-        Substitute::Parts(parts) => parts.iter().map(|part| part_bytes(part.into())).sum(),
-        Substitute::Arguments(text) => text.len() as u64,
-    }
-}
-
-/// Number of tokens of a replacement.
-pub(crate) fn tokens_of(put: &Substitute, meter: &Meter) -> u64 {
-    match put {
-        Substitute::Parts(parts) => meter.parts(parts.iter().map(PartRef::from)),
-        Substitute::Arguments(text) => meter.count(text.as_str()),
-    }
+    });
+    bytes.sum()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use crate::backend::layout::Phase;
 use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, PreviewLength};
 use crate::content::Part;
-use crate::decisions::Substitute;
 use crate::fingerprint::SlotId;
 use crate::format::PartRef;
 use crate::format::owned::{decode, raw};
@@ -24,7 +23,7 @@ use crate::preview::Previewer;
 use crate::preview::text::lines::count_lines;
 use crate::report::{Change, Decision, DecisionFailure, ErrorSource, Outcome, Reason, Subject};
 use crate::session::Session;
-use crate::slots::{Grounds, Item, Place, bytes_of, tokens_of};
+use crate::slots::{Grounds, Item, Place, bytes_of};
 use crate::tokens::Meter;
 
 /// A result, a call's arguments or a user's text that a pass has examined: the decision about it, and its
@@ -53,7 +52,7 @@ pub(super) enum Content {
     /// A handler's replacement, once its content is stored, if it is to be, in this store under this name.
     Given(Box<Replacement>, Option<(Arc<dyn Backend>, Target)>),
     /// A replacement that needs nothing more to be stored.
-    Ready(Substitute),
+    Ready(Vec<Part>),
 }
 
 /// The line that replaces one part of a result.
@@ -147,37 +146,32 @@ impl SlotEdit {
         self.decision.tokens.map_or(0, Change::net) + arguments
     }
 
-    /// Converts lines to the slot's new content: cleared arguments must be JSON.
-    pub(super) fn substitute(&self, lines: &[Line]) -> Substitute {
-        let texts = lines.iter().map(|line| line.text.as_str());
-        match (self.place.subject, &self.frame) {
-            (Subject::Result | Subject::UserText, _) => Substitute::Parts(parts_of(lines)),
-            (Subject::Arguments, Some(frame)) => Substitute::Arguments(frame.filled(texts)),
-            (Subject::Arguments, None) => Substitute::Arguments(cleared_arguments(&join(texts))),
+    /// The parts that take the place of the item: neighbouring hints are one text, and arguments are JSON.
+    pub(super) fn put(&self, lines: &[Line]) -> Vec<Part> {
+        if self.place.subject == Subject::Arguments {
+            let texts = lines.iter().map(|line| line.text.as_str());
+            return vec![match &self.frame {
+                Some(frame) => frame.filled(texts).into(),
+                None => cleared_arguments(&join(texts)).into(),
+            }];
         }
+        let is_kept = |line: &Line| matches!(line.origin, Origin::Itself);
+        let parts = lines.chunk_by(|one, next| !is_kept(one) && !is_kept(next));
+        let texts = parts.map(|lines| join(lines.iter().map(|line| line.text.as_str())));
+        let texts = texts.filter(|text| !text.is_empty());
+        let mut parts: Vec<Part> = texts.map(Part::Text).collect();
+        if parts.is_empty() {
+            parts.push("".into());
+        }
+        parts
     }
 
     /// Sets the size to that of `put`. Returns true if that is a gain.
-    pub(super) fn resize(&mut self, meter: &Meter, put: &Substitute) -> bool {
+    pub(super) fn resize(&mut self, meter: &Meter, put: &[Part]) -> bool {
         let decision = &mut self.decision;
-        decision.resize(bytes_of(put), tokens_of(put, meter));
+        decision.resize(bytes_of(put), meter.parts(put.iter().map(PartRef::from)));
         decision.bytes.gains(decision.tokens.unwrap_or_default())
     }
-}
-
-/// The parts of a cleared result: neighbouring hints are one text.
-fn parts_of(lines: &[Line]) -> Vec<Part> {
-    let is_kept = |line: &Line| matches!(line.origin, Origin::Itself);
-    let parts = lines.chunk_by(|one, next| !is_kept(one) && !is_kept(next));
-    let mut texts: Vec<Part> = parts
-        .map(|lines| join(lines.iter().map(|line| line.text.as_str())))
-        .filter(|text| !text.is_empty())
-        .map(Part::Text)
-        .collect();
-    if texts.is_empty() {
-        texts.push("".into());
-    }
-    texts
 }
 
 /// Joins lines into one text, leaving out empty ones.
@@ -204,7 +198,7 @@ pub(super) struct Stubs<'a> {
     session: &'a Session,
     /// Ids of the results so far, and the first result that has each. A later result with the same id gets its digest
     /// in its name, whichever pass clears it.
-    ids: HashMap<&'a str, usize>,
+    ids: HashMap<&'a str, Place>,
     is_repeated_id: bool,
     /// Number of bytes left, in this result, for hints that do not lead into a store.
     room: usize,
@@ -223,9 +217,9 @@ impl<'a> Stubs<'a> {
         }
     }
 
-    /// Moves on to the result `at` this place of the conversation.
-    pub(super) fn begin(&mut self, at: usize, id: &'a str) {
-        self.is_repeated_id = *self.ids.entry(id).or_insert(at) != at;
+    /// Moves on to a result, or a user's text.
+    pub(super) fn begin(&mut self, item: &Item<'a>) {
+        self.is_repeated_id = *self.ids.entry(item.call_id).or_insert(item.place) != item.place;
         self.room = SEVERAL;
     }
 

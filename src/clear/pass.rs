@@ -8,11 +8,12 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use super::lines::{Content, Line, Origin, Shown, SlotEdit, join};
-use super::propose::{Bounds, Planner};
+use super::propose::{Bounds, choose};
 use super::scan::count;
 use crate::backend::content::{Stored, Target};
 use crate::backend::{Backend, BackendError, ErrorKind, Location};
-use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
+use crate::content::Part;
+use crate::decisions::{Decided, Moment, WrittenPart};
 use crate::error::OffloadError;
 use crate::handler::Replacement;
 use crate::hint::Kind;
@@ -49,8 +50,7 @@ pub(crate) async fn pass(
     {
         let known = memory.known();
         let slots = Slots::of(overlay, &known.originals).counted(&session.meter);
-        let planner = Planner::new(session, bounds, &known, &slots, taken);
-        edits = planner.choose(tokens.counted);
+        edits = choose(session, bounds, &known, &slots, taken, tokens.counted);
     }
     commit(session, bounds.at_least, &mut edits).await?;
     let mut known = memory.known();
@@ -69,7 +69,7 @@ pub(crate) async fn pass(
                 let decided = Decided {
                     slot: edit.id,
                     moment: Moment::Pass,
-                    put: WrittenReplacement::of(&put, &[]),
+                    put: put.iter().cloned().map(WrittenPart::New).collect(),
                     locations: edit.decision.locations.clone(),
                 };
                 if overlay.put(edit.place, put) {
@@ -151,7 +151,7 @@ async fn compare(stores: &Stores<'_>, edit: &mut SlotEdit) {
     if is_stored {
         edit.decision.outcome = Outcome::Cleared;
     }
-    let put = edit.substitute(&compared);
+    let put = edit.put(&compared);
     if edit.resize(&stores.session.meter, &put) {
         edit.content = Content::Lines(compared);
     } else {
@@ -255,7 +255,7 @@ async fn store_lines(
     stores: &Stores<'_>,
     edit: &mut SlotEdit,
     mut lines: Vec<Line>,
-) -> Result<Substitute, NotDone> {
+) -> Result<Vec<Part>, NotDone> {
     for line in &mut lines {
         match &line.origin {
             Origin::New {
@@ -276,7 +276,7 @@ async fn store_lines(
             Origin::Apparent(..) => return Err(NotDone::Kept(Reason::Unverified)),
         }
     }
-    let put = edit.substitute(&lines);
+    let put = edit.put(&lines);
     // The store has chosen the name, or has failed.
     if !edit.resize(&stores.session.meter, &put) {
         return Err(NotDone::Kept(Reason::NoGain));
@@ -290,17 +290,16 @@ async fn store_given(
     edit: &mut SlotEdit,
     replacement: &Replacement,
     store: Option<(Arc<dyn Backend>, Target)>,
-) -> Result<Substitute, NotDone> {
+) -> Result<Vec<Part>, NotDone> {
     let mut location = None;
     if let (Some((backend, target)), Some(content)) = (store, replacement.content.clone()) {
         let decision = &mut edit.decision;
         location = stores.save(&backend, &target, content, decision).await?;
     }
-    let parts = replacement.show(location.as_ref()).map_err(|error| {
+    let put = replacement.show(location.as_ref()).map_err(|error| {
         edit.decision.fail(ErrorSource::Handler.said(&error));
         NotDone::Kept(Reason::Handler)
     })?;
-    let put = Substitute::Parts(parts);
     edit.resize(&stores.session.meter, &put);
     edit.decision.locations.extend(location);
     Ok(put)

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use crate::fingerprint::Fingerprint;
-use crate::format::{Call, Conversation, PartRef, Piece};
+use crate::format::{Conversation, Piece};
 use crate::middleware::Turn;
 use crate::report::{CountKind, TokenCount};
 use crate::rounds::{is_compaction, last_turn, unknown_with};
@@ -160,7 +160,9 @@ impl<'c> Visitor<'c> {
             new: Vec::new(),
         };
         for message in from..conversation.len() {
-            visitor.message(conversation, message);
+            visitor.add(PER_MESSAGE);
+            (visitor.in_result, visitor.is_for_program) = (false, false);
+            conversation.visit(message, &mut |piece| visitor.see(piece));
         }
         for tool in loaded(tools, conversation) {
             visitor.text(tool.to_string().into());
@@ -199,44 +201,36 @@ impl<'c> Visitor<'c> {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
-    fn message(&mut self, conversation: &'c dyn Conversation, message: usize) {
-        self.add(PER_MESSAGE);
-        conversation.visit(message, &mut |piece| match piece {
+    fn see(&mut self, piece: Piece<'c>) {
+        match piece {
             Piece::Role(_) => (self.in_result, self.is_for_program) = (false, false),
             Piece::Result(head) => {
                 self.in_result = true;
                 self.is_for_program = head.is_for_program || self.programs.contains(head.id);
             }
-            Piece::Content(part) => self.part(part),
-            Piece::Call(call) => self.call(call),
-        });
-        (self.in_result, self.is_for_program) = (false, false);
-    }
-
-    fn part(&mut self, part: PartRef<'c>) {
-        if !self.in_result && is_compaction(part) {
-            // The provider ignores all that stands before it.
-            self.tokens = PER_MESSAGE;
-            self.new.clear();
-        }
-        if !self.is_for_program {
-            self.add(media_cost(part));
-            if let Some(text) = Text::of_part(part) {
-                self.text(text);
+            Piece::Content(part) => {
+                if !self.in_result && is_compaction(part) {
+                    // The provider ignores all that stands before it.
+                    self.tokens = PER_MESSAGE;
+                    self.new.clear();
+                }
+                if !self.is_for_program {
+                    self.add(media_cost(part));
+                    Text::of_part(part)
+                        .into_iter()
+                        .for_each(|text| self.text(text));
+                }
+            }
+            Piece::Call(call) => {
+                self.is_for_program = false;
+                if !call.is_for_program {
+                    self.text(call.name.into());
+                    self.text(call.arguments.text().into());
+                } else if !call.id.is_empty() {
+                    self.programs.insert(call.id);
+                }
             }
         }
-    }
-
-    fn call(&mut self, call: Call<'c>) {
-        self.is_for_program = false;
-        if call.is_for_program {
-            if !call.id.is_empty() {
-                self.programs.insert(call.id);
-            }
-            return;
-        }
-        self.text(call.name.into());
-        self.text(call.arguments.text().into());
     }
 
     /// Counts a text.

@@ -3,7 +3,7 @@
 //!
 //! 1. **Catch up** (`slots/memory.rs`): the records that other processes have written since
 //!    are read.
-//! 2. **Read** (`rounds.rs`, `slots/reading.rs`), while the store answers: each result and each call's arguments gets an
+//! 2. **Read** (`rounds.rs`, `slots.rs`), while the store answers: each result and each call's arguments gets an
 //!    identity that is the same in every process.
 //! 3. **Repeat**: what was decided before is put over the messages, which stay as
 //!    they are (`slots/overlay.rs`).

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
 use super::checks::{check_locations, check_names, check_opened, policies, roots};
-use crate::backend::{Backend, StoreUrl, open};
+use crate::backend::{Backend, open};
 use crate::config::{
     BuildError, Hooks, OnStoreFailure, Policy, PreviewLength, Settings, StoredNames, TokenCounter,
     ToolPolicy, options, see,
@@ -80,42 +80,32 @@ impl Builder {
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let mut opened = HashMap::new();
-        let mut open = |url: &StoreUrl| {
-            let backend = opened.entry(url.clone()).or_insert_with(|| {
-                let backend = open(url.as_str());
-                backend
-                    .map(|backend| Hook::<dyn Backend>(Arc::new(backend)))
-                    .map_err(|error| Arc::<dyn std::error::Error + Send + Sync>::from(error.into()))
-            });
-            backend.clone()
-        };
         self.settings = settings;
         self.set.clear();
         self.given_threshold = self.settings.max_tokens_for_clear;
         self.not_opened.clear();
-        let for_all = (None, &self.settings.backend_url, &mut self.hooks.backend);
-        let for_tools = self
-            .settings
-            .tool_config
-            .iter_mut()
-            .filter_map(|(tool, policy)| {
-                let (url, backend) = (&policy.backend_url, &mut policy.hooks.backend);
-                backend
-                    .is_none()
-                    .then(|| (Some(tool.clone()), url, backend))
-            });
-        for (tool, url, backend) in std::iter::once(for_all).chain(for_tools) {
+        let mut places = vec![(None, &self.settings.backend_url, &mut self.hooks.backend)];
+        for (tool, policy) in &mut self.settings.tool_config {
+            let backend = &mut policy.hooks.backend;
+            if backend.is_none() {
+                places.push((Some(tool.clone()), &policy.backend_url, backend));
+            }
+        }
+        let mut tried = HashMap::new();
+        for (tool, url, backend) in places {
             let Some(url) = url.clone() else { continue };
-            match open(&url) {
-                Ok(opened) => *backend = Some(opened),
+            let opened = tried
+                .entry(url.clone())
+                .or_insert_with(|| match open(url.as_str()) {
+                    Ok(backend) => Ok(Hook::<dyn Backend>(Arc::new(backend))),
+                    Err(error) => Err(Arc::from(error.into())),
+                });
+            match opened {
+                Ok(opened) => *backend = Some(opened.clone()),
                 Err(cause) => {
-                    let error = BuildError::Open {
-                        tool: tool.clone(),
-                        url,
-                        cause,
-                    };
-                    self.not_opened.insert(tool, error);
+                    let (key, cause) = (tool.clone(), Arc::clone(cause));
+                    self.not_opened
+                        .insert(key, BuildError::Open { tool, url, cause });
                 }
             }
         }

@@ -156,18 +156,18 @@ impl Memory {
             *self.known() = Known::default();
             records.read(0).await?
         };
-        let is_old = self.learn(records, from, read);
+        let newest = self.learn(from, read);
         if from == 0 {
             is_lost = self.lacks_content(session).await;
         }
-        if is_old || is_lost {
+        if is_lost || newest.is_some_and(|newest| is_outdated(&*records.store, newest)) {
             self.known().forget();
         }
         Ok(())
     }
 
-    /// Learns from the records from the one with this number on. Returns true if the newest is too old.
-    fn learn(&self, records: &Records, from: u64, read: Vec<ReadRecord>) -> bool {
+    /// Learns from the records from the one with this number on. Returns the time of the newest.
+    fn learn(&self, from: u64, read: Vec<ReadRecord>) -> Option<SystemTime> {
         let mut known = self.known();
         for (number, (read, stored_at)) in (from..).zip(read) {
             // Another task may have read some of them meanwhile.
@@ -189,8 +189,7 @@ impl Memory {
             }
             known.decisions.add(record.decisions);
         }
-        let newest = known.newest;
-        newest.is_some_and(|newest| is_outdated(&*records.store, newest))
+        known.newest
     }
 
     /// Looks for some of the content to which hints lead. Returns true if any of it is gone.
@@ -237,7 +236,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::content::ToolCall;
-    use crate::decisions::{Moment, Substitute, WrittenReplacement};
+    use crate::decisions::{Moment, WrittenPart};
     use crate::format::{Message, Messages, Plain};
     use crate::report::Subject;
 
@@ -270,11 +269,10 @@ mod tests {
             subject: Subject::Result,
             index: 0,
         };
-        let put = Substitute::Parts(vec![hint.into()]);
         let decided = Decided {
             slot: Slots::of(&conversation, &HashMap::new()).by_place()[&place].id,
             moment: Moment::Pass,
-            put: WrittenReplacement::of(&put, &[]),
+            put: vec![WrittenPart::New(hint.into())],
             locations: Vec::new(),
         };
         contents[nth] = hint;

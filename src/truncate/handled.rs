@@ -33,28 +33,26 @@ pub(super) async fn truncate(
         };
         guard_future("the truncation handler", handler.handle(outcome)).await
     };
-    let handled = match decided {
+    let done = |shown: Vec<Part>, mut decision: Decision| {
+        decision.bytes = Change {
+            before: parts.iter().map(text_bytes).sum(),
+            after: shown.iter().map(text_bytes).sum(),
+        };
+        Ok((shown, decision))
+    };
+    let error = match decided {
         // The parts shown would differ from the original bytes, which would be stored nowhere.
         Ok(Action::Keep) if !is_lossy => {
-            let decision = job.decision(Outcome::Kept(Reason::Handler));
-            Ok(Some((parts.clone(), decision)))
+            return done(parts.clone(), job.decision(Outcome::Kept(Reason::Handler)));
         }
-        Ok(Action::Default | Action::Keep) => Ok(None),
-        Ok(Action::Replace(replacement)) => replace(job, &parts, &replacement).await?.map(Some),
-        Err(error) => Err(error),
+        Ok(Action::Default | Action::Keep) => None,
+        Ok(Action::Replace(replacement)) => match replace(job, &parts, &replacement).await? {
+            Ok((shown, decision)) => return done(shown, decision),
+            Err(error) => Some(error),
+        },
+        Err(error) => Some(error),
     };
-    let failure = match handled {
-        Ok(Some((shown, mut decision))) => {
-            let size = |parts: &[Part]| parts.iter().map(text_bytes).sum();
-            decision.bytes = Change {
-                before: size(&parts),
-                after: size(&shown),
-            };
-            return Ok((shown, decision));
-        }
-        Ok(None) => None,
-        Err(error) => Some(ErrorSource::Handler.said(&error)),
-    };
+    let failure = error.map(|error| ErrorSource::Handler.said(&error));
     let (parts, mut decision) = whole::truncate(job, arrived, is_broken).await?;
     decision.fail_first(failure);
     Ok((parts, decision))

@@ -28,11 +28,6 @@ pub(super) struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Length in bytes, including replacement characters.
-    pub(super) fn length(&self) -> u64 {
-        self.text.len() as u64
-    }
-
     /// The original bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         self.raw.unwrap_or(self.text.as_bytes())
@@ -77,9 +72,9 @@ pub(super) fn plan<'a>(
     broken: Option<usize>,
 ) -> Vec<Cut<'a>> {
     let mut longest: Vec<&Text<'_>> = texts.iter().collect();
-    longest.sort_by_key(|text| (Reverse(text.length()), text.slot));
+    longest.sort_by_key(|text| (Reverse(text.text.len()), text.slot));
     let at_least = previewed(job, &longest);
-    let bytes: u64 = texts.iter().map(Text::length).sum();
+    let bytes: u64 = texts.iter().map(|text| text.text.len() as u64).sum();
     if at_least == 0 && bytes <= job.limit() && texts.iter().all(|text| text.raw.is_none()) {
         return Vec::new();
     }
@@ -111,9 +106,7 @@ fn previewed(job: Job<'_>, longest: &[&Text<'_>]) -> usize {
     if session.settings.keep_file_reads && reads_a_file(job.call) {
         return 0;
     }
-    let long = longest
-        .iter()
-        .take_while(|text| text.length() > above as u64);
+    let long = longest.iter().take_while(|text| text.text.len() > above);
     // A result that contains hints was shown before. Its other texts stayed whole then, and still do.
     let is_ours = |text: &&Text<'_>| {
         let text = &*text.text;
@@ -150,14 +143,15 @@ impl ResultPlanner<'_> {
             }
             // Shares only get smaller from here on: if one cut gains nothing now, further counts
             // won't help.
-            let length = cut.iter().map(|text| text.length()).sum();
+            let length = cut.iter().map(|text| text.text.len() as u64).sum();
             let share = self.job.preview_length().bytes_for(length) / count.max(1);
             let cuts = cut.iter().map(|text| self.cut(text, share));
             let mut cuts = cuts.collect::<Option<Vec<_>>>()?;
             // Bytes that can't be shown are stored all the same.
             let stored = rest.iter().filter(|text| text.raw.is_some());
-            cuts.extend(stored.map(|text| {
-                self.new_cut(vec![text], None, &text.text, text.text.clone().into_owned())
+            cuts.extend(stored.filter_map(|text| {
+                let preview = text.text.clone().into_owned();
+                self.new_cut(vec![text], None, &text.text, preview)
             }));
             if self.fit(&cuts, rest) {
                 return Some(cuts);
@@ -170,7 +164,7 @@ impl ResultPlanner<'_> {
     /// together within the limit.
     fn fit(&self, cuts: &[Cut<'_>], rest: &[&Text<'_>]) -> bool {
         let others = rest.iter().filter(|text| text.raw.is_none());
-        let others = others.map(|text| text.length());
+        let others = others.map(|text| text.text.len() as u64);
         let bytes: u64 = cuts.iter().map(|cut| cut.bytes).chain(others).sum();
         bytes <= self.job.limit()
     }
@@ -179,12 +173,12 @@ impl ResultPlanner<'_> {
     fn cut<'a>(&self, text: &'a Text<'a>, share: usize) -> Option<Cut<'a>> {
         let Job { policy, call, .. } = self.job;
         let previewer = policy.previewer(&call.name, || call.arguments.clone());
-        let (preview, problem) = match text.length() <= MAX_WHOLE {
+        let (preview, problem) = match text.text.len() as u64 <= MAX_WHOLE {
             true => previewer.show(&text.text, share),
             false => (policy.preview.show(&text.text, share), None),
         };
-        let cut = self.new_cut(vec![text], None, &text.text, preview);
-        Self::is_worth_it(&cut).then_some(Cut { problem, ..cut })
+        let cut = self.new_cut(vec![text], None, &text.text, preview)?;
+        Some(Cut { problem, ..cut })
     }
 
     /// Joins all texts into one object.
@@ -194,25 +188,24 @@ impl ResultPlanner<'_> {
             joined.push_str(&text.text);
             joined.push('\n');
             lengths.push(text.bytes().len());
-            length += text.length();
+            length += text.text.len() as u64;
         }
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
         let budget = self.job.preview_length().bytes_for(length);
         let preview = self.job.policy.preview.show(&joined, budget);
         joined.push_str(&manifest);
-        let texts = texts.iter().collect();
-        let cut = self.new_cut(texts, Some(manifest), &joined, preview);
-        Self::is_worth_it(&cut).then_some(cut)
+        self.new_cut(texts.iter().collect(), Some(manifest), &joined, preview)
     }
 
-    /// Cuts `texts` to `preview`. What is stored reads as `text`.
+    /// Cuts `texts` to `preview`, if the hint is a gain, wherever it ends up. What is stored reads as `text`. Text that
+    /// can't be shown as it is must be stored anyway.
     fn new_cut<'a>(
         &self,
         texts: Vec<&'a Text<'a>>,
         manifest: Option<String>,
         text: &str,
         preview: String,
-    ) -> Cut<'a> {
+    ) -> Option<Cut<'a>> {
         let Job { session, call, .. } = self.job;
         let bytes: usize = texts.iter().map(|text| text.bytes().len()).sum();
         let joined = manifest.as_ref().map_or(0, |line| texts.len() + line.len());
@@ -221,27 +214,21 @@ impl ResultPlanner<'_> {
         draft.parts = texts.len();
         draft.hint.lines = Some(count_lines(text.as_bytes()));
         draft.hint.flags.joined = manifest.is_some();
+        let mut length = 0;
         for text in &texts {
+            length += text.text.len() as u64;
             draft.hint.flags.not_utf8 |= text.raw.is_some();
             draft.hint.flags.interrupted |= self.broken == Some(text.slot);
         }
         let hint = session.hint(draft.clone(), self.location.clone());
-        Cut {
+        let bytes = hint.len() as u64;
+        let is_worth_it = draft.hint.flags.not_utf8 || bytes <= Change::most_after(length);
+        is_worth_it.then_some(Cut {
             texts,
             manifest,
-            bytes: hint.len() as u64,
+            bytes,
             draft,
             problem: None,
-        }
-    }
-
-    /// Returns `true` if the hint is a gain, wherever it ends up. Text that can't be shown as it is must be
-    /// stored anyway.
-    fn is_worth_it(cut: &Cut<'_>) -> bool {
-        let bytes = Change {
-            before: cut.texts.iter().map(|text| text.length()).sum(),
-            after: cut.bytes,
-        };
-        cut.draft.hint.flags.not_utf8 || bytes.gains_uncounted()
+        })
     }
 }

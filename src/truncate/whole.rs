@@ -37,10 +37,10 @@ pub(super) async fn truncate(
         }
     }
     if let ([text], [_]) = (&texts[..], &arrived[..])
-        && text.length() > job.limit()
+        && text.text.len() as u64 > job.limit()
         && let Some(stored) = job.named(text.bytes().len() as u64).await
         && let Some(page) = job
-            .page(stored, text.bytes(), text.length(), &mut decision)
+            .page(stored, text.bytes(), text.text.len() as u64, &mut decision)
             .await
     {
         return Ok((page, decision));

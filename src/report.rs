@@ -276,15 +276,12 @@ impl Report {
 
     /// The notice for a conversation that no clear pass can bring below `threshold`, the settings' own.
     pub(crate) fn beyond_help(&self, threshold: u64) -> Option<String> {
+        use Reason::{Recent, StoreFailed, TooLittle, Unanswered};
         let count_kind = self.tokens?.count_kind;
-        let may_go = |reason| {
-            use Reason::{Recent, StoreFailed, TooLittle, Unanswered};
-            matches!(reason, Recent | Unanswered | TooLittle | StoreFailed)
-        };
-        let decisions = self.decisions.iter();
-        let later =
-            decisions.filter(|d| matches!(d.outcome, Outcome::Kept(reason) if may_go(reason)));
-        let later = later.filter_map(|d| Some(d.tokens?.after));
+        let later = self.decisions.iter().filter_map(|d| match d.outcome {
+            Outcome::Kept(Recent | Unanswered | TooLittle | StoreFailed) => Some(d.tokens?.after),
+            _ => None,
+        });
         let later = later.fold(0, u64::saturating_add);
         let stays = self.tokens_after()?.saturating_sub(later);
         (stays > threshold && count_kind == CountKind::Counted).then(|| {

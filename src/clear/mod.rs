@@ -42,7 +42,9 @@ pub(crate) async fn clear(
     memory: &Memory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
-    let (repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
+    let conversation = &*turn.conversation;
+    let mut overlay = Overlay::new(conversation);
+    let repeated = repeated(session, memory, conversation, &mut overlay);
     let taken = repeated.passed;
     let (mut report, new) = pass(session, memory, turn, taken, &mut overlay).await?;
     let puts = overlay.puts;
@@ -55,22 +57,18 @@ pub(crate) async fn clear(
 }
 
 /// Puts what earlier passes decided over a conversation. Counts tokens only if there is anything to repeat.
-fn repeated<'c>(
+fn repeated(
     session: &Session,
     memory: &Memory,
-    conversation: &'c dyn Conversation,
-) -> (Repeated, Overlay<'c>) {
+    conversation: &dyn Conversation,
+    overlay: &mut Overlay<'_>,
+) -> Repeated {
     let known = memory.known();
-    let mut overlay = Overlay::new(conversation);
-    if !session.clears() || known.decisions.is_empty() {
-        return (Repeated::default(), overlay);
+    if session.clears() && !known.decisions.is_empty() {
+        let slots = Slots::of(conversation, &known.originals);
+        if (slots.items.iter()).any(|item| known.decided_about(item).is_some()) {
+            return repeat(session, &known, &slots.counted(&session.meter), overlay);
+        }
     }
-    let slots = Slots::of(conversation, &known.originals);
-    let mut items = slots.items.iter();
-    if !items.any(|item| known.decided_about(item).is_some()) {
-        return (Repeated::default(), overlay);
-    }
-    let slots = slots.counted(&session.meter);
-    let repeated = repeat(session, &known, &slots, &mut overlay);
-    (repeated, overlay)
+    Repeated::default()
 }

@@ -90,7 +90,7 @@ pub(crate) async fn pass(
     Ok((report, new))
 }
 
-/// Stores what is to leave the conversation, in the edits, which must free `at_least` so many tokens. Fails if the store
+/// Stores what is to leave the conversation, in the edits, which must free `at_least` tokens. Fails if the store
 /// failed and `on_offload_error` is `Fail`.
 async fn commit(
     session: &Session,

@@ -1,6 +1,5 @@
 //! Counts the tokens of a conversation. Known texts cost a hash of their bytes; JSON as a value becomes a text for it.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -73,18 +72,10 @@ pub(crate) fn count_tokens(meter: &Meter, conversation: &dyn Conversation, tools
 
 /// The definitions of tools that the model is given: those with `defer_loading` only once a search
 /// has loaded them.
-fn loaded<'t>(tools: &'t [Value], conversation: &dyn Conversation) -> Vec<Cow<'t, Value>> {
-    let is_deferred = |tool: &Value| {
-        let mut places = [tool, &tool["function"]].into_iter();
-        places.any(|place| place["defer_loading"] == Value::Bool(true))
-    };
-    let inner = |tool: &Value| {
-        tool["tools"]
-            .as_array()
-            .is_some_and(|tools| tools.iter().any(is_deferred))
-    };
-    if !tools.iter().any(|tool| is_deferred(tool) || inner(tool)) {
-        return tools.iter().map(Cow::Borrowed).collect();
+fn loaded(tools: &[Value], conversation: &dyn Conversation) -> Vec<String> {
+    let texts: Vec<String> = tools.iter().map(Value::to_string).collect();
+    if !texts.iter().any(|text| text.contains("defer_loading")) {
+        return texts;
     }
     let mut names = HashSet::new();
     for message in 0..conversation.len() {
@@ -97,18 +88,17 @@ fn loaded<'t>(tools: &'t [Value], conversation: &dyn Conversation) -> Vec<Cow<'t
         });
     }
     let is_loaded = |tool: &Value| {
-        let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
-        !is_deferred(tool) || name.is_some_and(|name| names.contains(name))
+        let mut places = [tool, &tool["function"]].into_iter();
+        let name = places.clone().find_map(|place| place["name"].as_str());
+        !places.any(|place| place["defer_loading"] == true)
+            || name.is_some_and(|name| names.contains(name))
     };
     let given = tools.iter().filter(|tool| is_loaded(tool)).map(|tool| {
-        if !inner(tool) {
-            return Cow::Borrowed(tool);
-        }
         let mut tool = tool.clone();
-        if let Some(tools) = tool["tools"].as_array_mut() {
+        if let Some(tools) = tool.get_mut("tools").and_then(Value::as_array_mut) {
             tools.retain(is_loaded);
         }
-        Cow::Owned(tool)
+        tool.to_string()
     });
     given.collect()
 }
@@ -165,7 +155,7 @@ impl<'c> Visitor<'c> {
             conversation.visit(message, &mut |piece| visitor.see(piece));
         }
         for tool in loaded(tools, conversation) {
-            visitor.text(tool.to_string().into());
+            visitor.text(tool.into());
         }
         visitor
     }

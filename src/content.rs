@@ -292,7 +292,7 @@ impl Gathered {
     }
 
     fn close(&mut self) {
-        if self.is_open() {
+        if !self.open.is_empty() {
             self.parts.push(text_part(std::mem::take(&mut self.open)));
         }
     }

@@ -243,13 +243,10 @@ impl<'c> Reader<'c> {
                 self.items.push(item);
             }
             (_, Piece::Content(part)) if self.places.in_result => {
-                let items = self.items.iter_mut().rev();
-                let mut results = items.filter_map(|item| match &mut item.content {
-                    ItemContent::Result { parts, .. } => Some(parts),
-                    ItemContent::Call(_) | ItemContent::Text(_) => None,
-                });
-                if let Some(parts) = results.next() {
-                    parts.push(part);
+                for item in self.items.iter_mut().rev() {
+                    if let ItemContent::Result { parts, .. } = &mut item.content {
+                        return parts.push(part);
+                    }
                 }
             }
             // The provider ignores all that stands before it.

@@ -291,14 +291,10 @@ impl Planner<'_> {
             return Ok(SlotEdit::new(item, Outcome::Kept(Reason::AlreadyHint)));
         }
         let call = self.slots.call_of(item);
+        let parts = item.content.parts().iter();
         let outcome = ToolOutcome {
             call: call.clone(),
-            parts: item
-                .content
-                .parts()
-                .iter()
-                .map(|part| (*part).into())
-                .collect(),
+            parts: parts.map(|part| (*part).into()).collect(),
             is_error: item.grounds.is_error,
         };
         let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
@@ -307,10 +303,9 @@ impl Planner<'_> {
             Action::Keep => return Ok(SlotEdit::new(item, Outcome::Kept(Reason::Handler))),
             Action::Replace(replacement) => replacement,
         };
-        let arguments = match &replacement.arguments {
-            Some(text) => self.arguments(item, text).map_err(Some)?,
-            None => None,
-        };
+        let arguments = replacement.arguments.as_deref();
+        let arguments = arguments.map(|text| self.arguments(item, text));
+        let arguments = arguments.transpose().map_err(Some)?.flatten();
         let session = self.session;
         let (mut failure, mut store) = (None, None);
         if let (Some(content), Some(backend)) =
@@ -322,14 +317,11 @@ impl Planner<'_> {
             let target = self.stubs.target(&id, "", None, &digest(content));
             store = Some((Arc::clone(backend), target));
         }
-        let location = store
-            .as_ref()
-            .map(|(backend, target)| target.expected(backend));
-        let shown = replacement.show(location.as_ref()).map_err(Some)?;
-        let outcome = match store {
-            Some(_) => Outcome::Replaced,
-            None => Outcome::Lost,
+        let (location, outcome) = match &store {
+            Some((backend, target)) => (Some(target.expected(backend)), Outcome::Replaced),
+            None => (None, Outcome::Lost),
         };
+        let shown = replacement.show(location.as_ref()).map_err(Some)?;
         let mut edit = SlotEdit::new(item, outcome);
         edit.content = Content::Given(Box::new(replacement), store);
         edit.resize(&session.meter, &shown);

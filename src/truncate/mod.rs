@@ -107,19 +107,21 @@ pub(crate) async fn truncate(
             // Even an exempt tool's bytes are stored if no text can say them.
             let is_lossy = |(part, bytes): &(Part, Option<_>)| matches!(part, Part::Text(text) if bytes.is_some() && text.contains(char::REPLACEMENT_CHARACTER));
             let job = job.filter(|_| !is_exempt || arrived.iter().any(is_lossy));
-            let (parts, decision) = match (job, handler) {
-                (None, _) => (arrived.into_iter().map(|(part, _)| part).collect(), None),
-                (Some(job), None) => {
-                    let (parts, decision) = whole::truncate(job, arrived, is_broken).await?;
-                    (parts, Some(decision))
+            match job {
+                None => {
+                    let parts = arrived.into_iter().map(|(part, _)| part);
+                    (parts.collect(), None, interrupted)
                 }
-                (Some(job), Some(handler)) => {
-                    let handled =
-                        handled::truncate(job, &**handler, arrived, is_error, is_broken).await?;
-                    (handled.0, Some(handled.1))
+                Some(job) => {
+                    let (parts, decision) = match handler {
+                        Some(handler) => {
+                            handled::truncate(job, &**handler, arrived, is_error, is_broken).await?
+                        }
+                        None => whole::truncate(job, arrived, is_broken).await?,
+                    };
+                    (parts, Some(decision), interrupted)
                 }
-            };
-            (parts, decision, interrupted)
+            }
         }
     };
     Ok(Truncated {

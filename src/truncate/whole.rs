@@ -71,7 +71,7 @@ pub(super) async fn truncate(
         };
         if location.is_none() {
             decision.outcome = Outcome::Lost;
-        } else if decision.outcome != Outcome::Lost {
+        } else if !matches!(decision.outcome, Outcome::Lost) {
             decision.outcome = Outcome::Truncated;
         }
         decision.locations.extend(location.clone());

@@ -259,12 +259,6 @@ impl Agent {
     /// Returns the result of one call as shown to the model. A panic in a tool or its middleware
     /// fails only its own call, since other results may already be stored.
     async fn answer(&self, call: &ToolCall) -> Message {
-        let answer = guard_future("the tool", async { Ok(self.run_tool(call).await) }).await;
-        answer
-            .unwrap_or_else(|error| Message::tool(call, vec![Part::Text(error.to_string())], true))
-    }
-
-    async fn run_tool(&self, call: &ToolCall) -> Message {
         let tool = |call: ToolCall| async move {
             let at = self.names.iter().position(|name| *name == call.name);
             let unknown = || {
@@ -273,12 +267,17 @@ impl Agent {
             };
             self.tools[at.ok_or_else(unknown)?].call(&call).await
         };
-        let output = Next::new(&self.middlewares, &tool).run(call).await;
-        let output = ToolOutput::from(output);
-        let is_error = output.is_error;
-        let (mut parts, interrupted) = output.into_parts().await;
-        let is_error = is_error || interrupted.is_some();
-        parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
+        let run = async {
+            let output = ToolOutput::from(Next::new(&self.middlewares, &tool).run(call).await);
+            let is_error = output.is_error;
+            let (mut parts, interrupted) = output.into_parts().await;
+            let is_error = is_error || interrupted.is_some();
+            parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
+            Ok((parts, is_error))
+        };
+        let answer = guard_future("the tool", run).await;
+        let (parts, is_error) =
+            answer.unwrap_or_else(|error| (vec![Part::Text(error.to_string())], true));
         Message::tool(call, parts, is_error)
     }
 }

@@ -143,21 +143,20 @@ impl Body {
     /// All content up to the end, or up to the error that ended the stream.
     pub(crate) async fn gather(self) -> (Gathered, Option<ToolError>) {
         let mut gathered = Gathered::default();
-        match self {
-            Self::Parts(parts) => parts
-                .into_iter()
-                .map(Chunk::Part)
-                .for_each(|chunk| gathered.push(chunk)),
-            Self::Chunks(chunks) => chunks.into_iter().for_each(|chunk| gathered.push(chunk)),
-            Self::Stream(mut stream) => loop {
-                match stream.try_next().await {
-                    Ok(Some(chunk)) => gathered.push(chunk),
-                    Ok(None) => break,
-                    Err(error) => return (gathered, Some(error)),
-                }
-            },
+        let mut stream = match self {
+            Self::Parts(parts) => stream::iter(parts)
+                .map(|part| Ok(Chunk::Part(part)))
+                .boxed(),
+            Self::Chunks(chunks) => stream::iter(chunks).map(Ok).boxed(),
+            Self::Stream(stream) => stream,
+        };
+        loop {
+            match stream.try_next().await {
+                Ok(Some(chunk)) => gathered.push(chunk),
+                Ok(None) => return (gathered, None),
+                Err(error) => return (gathered, Some(error)),
+            }
         }
-        (gathered, None)
     }
 }
 
@@ -293,7 +292,7 @@ impl Gathered {
     }
 
     fn close(&mut self) {
-        if self.is_open() {
+        if !self.open.is_empty() {
             self.parts.push(text_part(std::mem::take(&mut self.open)));
         }
     }
@@ -330,7 +329,7 @@ pub(crate) fn text_part(bytes: Vec<u8>) -> (Part, Option<Bytes>) {
         false => String::from_utf8(bytes).map_err(FromUtf8Error::into_bytes),
     };
     match text {
-        Ok(text) => (text.into(), None),
+        Ok(text) => (Part::Text(text), None),
         Err(bytes) => (text_of(&bytes).into_owned().into(), Some(bytes.into())),
     }
 }

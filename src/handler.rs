@@ -3,8 +3,6 @@
 //! A handler takes a [`ToolOutcome`] and answers with an [`Action`]. If it fails or panics, the
 //! default treatment applies and the report has the error.
 
-mod shown;
-
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +16,6 @@ use crate::content::{Part, ToolCall, texts_of};
 use crate::format::Conversation;
 use crate::guard::{Hook, guard};
 use crate::report::Report;
-use shown::IntoParts;
 
 pub use crate::guard::HandlerError;
 
@@ -224,3 +221,28 @@ pub(crate) type PostProcess = Hook<
 
 /// Chooses the id under which a call's content is stored.
 pub(crate) type GenId = Hook<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;
+
+/// A value that can replace a result. Public because [`Replacement`] takes it,
+/// but not exported from the crate.
+pub trait IntoParts {
+    /// Converts the value into parts.
+    fn parts(self) -> Vec<Part>;
+}
+
+impl IntoParts for String {
+    fn parts(self) -> Vec<Part> {
+        vec![Part::Text(self)]
+    }
+}
+
+impl IntoParts for &str {
+    fn parts(self) -> Vec<Part> {
+        self.to_owned().parts()
+    }
+}
+
+impl IntoParts for Vec<Part> {
+    fn parts(self) -> Vec<Part> {
+        self
+    }
+}

@@ -70,21 +70,13 @@ pub struct Turn<'a> {
 
 impl fmt::Debug for Turn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            conversation,
-            tools,
-            last_usage,
-            is_too_long,
-            is_cold,
-            repeats_only,
-        } = self;
         f.debug_struct("Turn")
-            .field("conversation", conversation)
-            .field("tools", &tools.len())
-            .field("last_usage", last_usage)
-            .field("is_too_long", is_too_long)
-            .field("is_cold", is_cold)
-            .field("repeats_only", repeats_only)
+            .field("conversation", &self.conversation)
+            .field("tools", &self.tools.len())
+            .field("last_usage", &self.last_usage)
+            .field("is_too_long", &self.is_too_long)
+            .field("is_cold", &self.is_cold)
+            .field("repeats_only", &self.repeats_only)
             .finish()
     }
 }

@@ -82,7 +82,7 @@ impl Session {
     /// Returns true if a result consists of hints that can't get shorter. A single one is believed,
     /// and several if they are few.
     pub(crate) fn is_final(&self, policy: &Policy, parts: &[PartRef<'_>]) -> bool {
-        let (mut hints, mut bytes) = (0, 0);
+        let (mut hints, mut bytes) = (Vec::new(), 0);
         for part in parts {
             let PartRef::Text(text) = part else {
                 return false;
@@ -90,13 +90,11 @@ impl Session {
             let Some(own) = self.apparent_hints(policy, text) else {
                 return false;
             };
-            if !own.iter().all(|own| own.is_short(policy)) {
-                return false;
-            }
-            hints += own.len();
+            hints.extend(own);
             bytes += text.len();
         }
-        hints == 1 || hints > 1 && bytes <= SEVERAL
+        (hints.len() == 1 || hints.len() > 1 && bytes <= SEVERAL)
+            && hints.iter().all(|own| own.is_short(policy))
     }
 
     /// Returns true if a text is one hint that can't get shorter.

@@ -2,33 +2,37 @@
 
 mod builder;
 mod checks;
-mod moments;
-mod original;
-mod probe;
-mod whole;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde_json::Value;
 
-use crate::backend::{Backend, BackendError, Location};
-use crate::clear;
+use crate::backend::content::{Id, Target, place_of, probe_key};
+use crate::backend::key::digest;
+use crate::backend::layout::Phase;
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
 use crate::config::{BuildError, Settings};
 use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
-use crate::format::{Conversation, Format, Messages};
+use crate::format::{Conversation, Format, LoopFormat, Messages, RequestBody, Spelled};
 use crate::guard::guard_future;
 use crate::middleware::{Middleware, Next, Turn};
+use crate::ours::{Classified, classify};
 use crate::read_back::{ReadFileTool, names_a_store};
 use crate::report::Report;
 use crate::session::{Session, Shared};
 use crate::slots::Memory;
 use crate::tool::Tool;
 use crate::truncate::{Truncated, truncate};
+use crate::{clear, history};
 use checks::policies;
 
 pub use builder::Builder;
+
+/// The content that is stored for a trial: always the same, so that a store takes it once.
+const PROBE: &[u8] = b"Offcut found out with this that content can be stored here and read back\n";
 
 /// Keeps long tool results out of a model's context, and every byte of them readable.
 ///
@@ -106,9 +110,8 @@ impl ToolReduction {
         let mut shared = Shared::clone(&self.session);
         shared.settings.read_file_tool_name = name.map(str::to_owned);
         let (settings, hooks) = (&shared.settings, shared.default.hooks.clone());
-        let has_given_ids = shared.gen_ids.iter().any(Option::is_some);
         (shared.default, shared.policies) =
-            policies(settings, &hooks, &shared.prose, has_given_ids)?;
+            policies(settings, &hooks, &shared.prose, &shared.gen_ids)?;
         Ok(Self::over(self.session.with(shared)))
     }
 
@@ -260,10 +263,7 @@ impl ToolReduction {
     /// # Errors
     ///
     /// The store failed, or nothing is stored there.
-    pub async fn read_original(
-        &self,
-        location: &Location,
-    ) -> Option<Result<bytes::Bytes, BackendError>> {
+    pub async fn read_original(&self, location: &Location) -> Option<Result<Bytes, BackendError>> {
         let stored = self.session.resolve(location.as_str())?;
         Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
     }
@@ -287,6 +287,335 @@ impl ToolReduction {
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.session.roots.prefix()
+    }
+
+    /// A reduction with the settings that measured best, over the store in the directory `path`. The
+    /// first content creates it.
+    ///
+    /// ```
+    /// use offcut::format::{LoopFormat, OpenAiChat};
+    /// use offcut::{ToolCall, ToolError, ToolReduction};
+    /// use serde_json::{Value, json};
+    ///
+    /// # async fn ask(_: &[Value], _: &[Value]) -> Value { json!({"role": "assistant", "content": "In src/order.rs."}) }
+    /// # async fn run(_: &ToolCall) -> Result<String, ToolError> { Ok("a line\n".repeat(2_000)) }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let home = tempfile::tempdir()?;
+    /// # std::env::set_current_dir(&home)?;
+    /// let reduction = ToolReduction::in_dir(".offcut")?;
+    /// let tools = [reduction.reader(OpenAiChat)]; // and yours
+    /// let mut messages = vec![json!({"role": "user", "content": "Where are orders shipped?"})];
+    /// loop {
+    ///     reduction.before_model(OpenAiChat, &mut messages).await?;
+    ///     let reply = ask(&messages, &tools).await;
+    ///     let calls = OpenAiChat.tool_calls(&reply);
+    ///     messages.push(reply);
+    ///     if calls.is_empty() {
+    ///         break;
+    ///     }
+    ///     for call in &calls {
+    ///         messages.push(reduction.wrap_tool_call(OpenAiChat, call, || run(call)).await?);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The directory can't be opened: see [`Fs::open`](crate::backend::Fs::open).
+    #[cfg(feature = "fs")]
+    pub fn in_dir(path: impl AsRef<std::path::Path>) -> Result<Self, BuildError> {
+        use crate::backend::{Fs, StoreUrl};
+
+        let path = path.as_ref();
+        let store = Fs::open(path).map_err(|error| BuildError::Open {
+            tool: None,
+            url: StoreUrl::from(path.to_string_lossy().as_ref()),
+            cause: Arc::new(error),
+        })?;
+        Self::recommended(store).build()
+    }
+
+    /// The definition of the [reader](Self::read_file_tool), for a request's `tools`.
+    #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "formats are passed by value, as they have no size"
+    )]
+    pub fn reader<F: LoopFormat>(&self, format: F) -> Value {
+        format.tool(&self.read_file_tool())
+    }
+
+    /// The moment before a model call: runs the clear pass, as [`clear`](Self::clear) does. Joins
+    /// the newest results where the provider wants those of parallel calls in one message.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`clear`](Self::clear).
+    pub async fn before_model<F: LoopFormat>(
+        &self,
+        format: F,
+        messages: &mut Vec<F::Message>,
+    ) -> Result<Report, OffloadError> {
+        format.join_results(messages);
+        self.clear(format, messages).await
+    }
+
+    /// The moment of a tool call: returns the message that answers `call`. [Answers](Self::answer)
+    /// calls of the reader itself; runs the tool for all others, and [truncates](Self::truncate) its
+    /// result [for the format](Self::truncate_for). An `Err` of the tool is shown as a result marked as
+    /// an error.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`truncate`](Self::truncate).
+    pub async fn wrap_tool_call<F: LoopFormat, R: Future<Output: Into<ToolOutput>>>(
+        &self,
+        format: F,
+        call: &ToolCall,
+        run: impl FnOnce() -> R,
+    ) -> Result<F::Message, OffloadError> {
+        let shown = match self.answer(call).await? {
+            Some(page) => page,
+            None => self.truncate_for(&format, call, run().await.into()).await?,
+        };
+        let is_error = shown.is_error || shown.interrupted.is_some();
+        let parts = shown.for_message(|part| format.takes(part));
+        Ok(format.tool_message(call, parts, is_error))
+    }
+
+    /// [Truncates](Self::truncate) a result for a message of this format: media that it does not
+    /// [take](LoopFormat::takes) are bytes, each after a text that names it, since the message could only spell them.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`truncate`](Self::truncate).
+    pub async fn truncate_for<F: LoopFormat>(
+        &self,
+        format: &F,
+        call: &ToolCall,
+        output: ToolOutput,
+    ) -> Result<Truncated, OffloadError> {
+        // Bytes that are never stored would be lost.
+        let is_stored = self.truncates(&call.name) && !call.is_for_program;
+        let output = match is_stored {
+            true => output.without_media(|part| format.takes(part)),
+            false => output,
+        };
+        self.truncate(call, output).await
+    }
+
+    /// Reduces a whole history before a model call, in one step: every result is truncated as it
+    /// would have been when it arrived, and then the clear pass runs. For programs that get the
+    /// history at each call, with the originals or with what was sent before: a proxy, a hook, a
+    /// framework that calls you before the model.
+    ///
+    /// Decisions are repeated byte for byte, also by another process with the same settings, store
+    /// and session. Each call that decides something writes a small record to the
+    /// store, after the content and before any message changes. If that fails, the call decides
+    /// nothing new. Messages may be inserted, removed and rewritten between calls: decisions belong
+    /// to results, and are found by their ids, tools and contents.
+    ///
+    /// A [session](Self::session) is one conversation here too. The report gives
+    /// tokens only for what the pass decided.
+    ///
+    /// ```
+    /// # use offcut::{ToolCall, ToolReduction, backend::Memory, format::{Message, Plain}};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let call = ToolCall::new("call_1", "grep", "{}");
+    /// let history = [
+    ///     Message::calls(vec![call.clone()]),
+    ///     Message::tool(&call, vec!["a line that matches\n".repeat(1_000).into()], false),
+    /// ];
+    /// let store = Memory::new();
+    /// let mut sent = Vec::new();
+    /// for _ in 0..2 {
+    ///     // Another process, as far as it can be seen.
+    ///     let reduction = ToolReduction::recommended(store.clone()).build()?.session("chat-42");
+    ///     let mut messages = history.clone();
+    ///     reduction.reduce(Plain, &mut messages).await?;
+    ///     sent.push(messages);
+    /// }
+    /// assert_ne!(sent[0], history);
+    /// assert_eq!(sent[0], sent[1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OffloadError`] if the store failed and `on_offload_error` is `Fail`. The messages are then
+    /// unchanged.
+    pub async fn reduce<F: Format>(
+        &self,
+        format: F,
+        messages: &mut [F::Message],
+    ) -> Result<Report, OffloadError> {
+        let mut conversation = Messages::new(format, messages);
+        self.reduce_turn(&mut Turn::new(&mut conversation)).await
+    }
+
+    /// Makes a session for a conversation that has no name, from its beginning: `<root>/<tenant>/<name>/`.
+    /// Every process gives a history the same name, whatever was changed before its first call: system
+    /// messages, reminders, cache marks. A fork goes on with what was decided before it. A
+    /// compacted history has another beginning, and so another name, but its reader still reads
+    /// everything that its tenant stored. Before the first call there is nothing to decide, and the name is `none`.
+    ///
+    /// You choose `tenant`: a name for everyone who may read all of these conversations, such as a
+    /// digest of a credential. `secret` is the same in every process, and known to nobody who may not read the store: others
+    /// could compute the name of a conversation whose first call they know. Keep the session, by its [`prefix`](Self::prefix), as long as the conversation goes
+    /// on: a new one reads all records again.
+    ///
+    /// ```
+    /// # use offcut::{ToolCall, ToolReduction, backend::Memory, format::{Message, Messages, Plain}};
+    /// # let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// let call = ToolCall::new("call_8Zk1v0QbWm3d", "grep", "{}");
+    /// let mut history = [Message::user("go"), Message::calls(vec![call])];
+    /// let session = reduction.conversation("team-7", b"a secret", &Messages::new(Plain, &mut history));
+    /// assert!(session.prefix().starts_with("team-7/c-"));
+    /// # Ok::<(), offcut::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn conversation(
+        &self,
+        tenant: &str,
+        secret: &[u8],
+        conversation: &dyn Conversation,
+    ) -> Self {
+        let name = history::beginning(secret, conversation);
+        let name = name.as_deref().unwrap_or("none");
+        let roots = self.session.roots.conversation(tenant, name);
+        Self::over(self.session.at(roots))
+    }
+
+    /// Like [`reduce`](Self::reduce), with everything that is known about the request.
+    /// [`last_usage`](Turn::last_usage) is not looked at, since no request carries it.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`reduce`](Self::reduce).
+    pub async fn reduce_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
+        let report = history::reduce(&self.session, &self.history, turn).await?;
+        Ok(self.after_pass(turn, report).await)
+    }
+
+    /// Like [`reduce`](Self::reduce), over a request's body as text, in the format that its messages
+    /// look like. Every byte that is not replaced stays. A body in which no format is recognized, or
+    /// that has no messages, stays whole.
+    ///
+    /// ```
+    /// # use offcut::{ToolReduction, backend::Memory, format::RequestBody};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
+    /// let long = "a line\\n".repeat(2_000);
+    /// let text = format!(r#"{{"model": "m", "messages": [{{"role": "tool", "tool_call_id": "call_1", "content": "{long}"}} ]}}"#);
+    /// let mut body = RequestBody::parse(text)?;
+    /// let report = reduction.reduce_body(&mut body).await?;
+    /// assert!(body.to_string().starts_with(r#"{"model": "m", "messages": [{"role": "tool", "tool_call_id": "call_1", "content": "[offcut/1 "#));
+    /// assert_eq!(report.decisions[0].locations[0].as_str(), "memory://demo/trunc/call_1");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`reduce`](Self::reduce). The body is then unchanged.
+    pub async fn reduce_body(&self, body: &mut RequestBody) -> Result<Report, OffloadError> {
+        let Some(format) = body.format() else {
+            return Ok(Report::default());
+        };
+        let (tools, format) = (body.tools(), Spelled(format));
+        let mut conversation = Messages::new(&format, body.messages_mut());
+        let mut turn = Turn {
+            tools: &tools,
+            ..Turn::new(&mut conversation)
+        };
+        self.reduce_turn(&mut turn).await
+    }
+
+    /// Stores `text`, which your own code is about to drop or condense, and returns its location,
+    /// so that you can tell the model: `<root>/clear/<name>-<digest>` in the backend of all tools.
+    /// A name that is not safe as part of a path is left out. An equal text is stored at most once
+    /// in 24 hours.
+    ///
+    /// If the text consists of hints or pages of this session, it is not stored again, nor are their sentences, and
+    /// the locations of its originals are returned, one or more. `None` means that it looks like such
+    /// hints but shows something else than what is stored. Any text may look like that, so keep it.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
+    /// let at = reduction.store_original("notes", "what I found").await?.expect("not a hint");
+    /// assert_eq!(at[0].as_str(), "memory://demo/clear/notes-7235ae76648904ff");
+    /// let read = reduction.read_original(&at[0]).await.transpose()?;
+    /// assert_eq!(read.as_deref(), Some(&b"what I found"[..]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The store failed, or the reduction has no backend.
+    pub async fn store_original(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<Option<Vec<Location>>, BackendError> {
+        match classify(&self.session, text).await? {
+            Classified::Content => {}
+            Classified::Hints(locations) => return Ok(Some(locations)),
+            Classified::Imitation => return Ok(None),
+        }
+        let session = &self.session;
+        // Use the backend that a result of an unnamed tool would use.
+        let Some(backend) = session.policy("").backend() else {
+            let message = "this reduction has no backend: set one with `Builder::backend`";
+            return Err(BackendError::new(ErrorKind::Other, message));
+        };
+        let content = Bytes::copy_from_slice(text.as_bytes());
+        // A name may be anything; only a safe one becomes part of a path (L6).
+        let id = Id::of_call(name);
+        let digest = digest(&content);
+        let mut target = Target::new(&session.roots, Phase::Clear, &id, "", None, &digest);
+        if id.text.is_some() {
+            target = target.second_only();
+        }
+        target
+            .save(&**backend, content)
+            .await
+            .map(|at| Some(vec![at]))
+    }
+
+    /// Tries out every store of this configuration: stores a few bytes under the root and the
+    /// session's prefix, and reads them back. Includes the stores of single tools.
+    ///
+    /// Call it when a program starts. Later, results stay in the context if a store fails, and only
+    /// the report and a `tracing` event say so.
+    ///
+    /// The bytes are always the same and stay there, as `<prefix>meta/check-<digest>`. No hint
+    /// names them, and sweeps leave them. Without a backend, it does nothing.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// reduction.check_stores().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of the first store that failed, with its place and what to do about it, and without
+    /// secrets of its URL.
+    pub async fn check_stores(&self) -> Result<(), BackendError> {
+        let key = probe_key(&self.session.roots, &digest(PROBE));
+        for store in self.session.stores() {
+            check(&*store, &key).await.map_err(|error| {
+                let place = place_of(&*store, &key);
+                error.while_doing(format_args!(
+                    "the store {place} failed when it was tried out"
+                ))
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -321,4 +650,22 @@ impl Middleware for ToolReduction {
     fn required_tools(&self) -> Vec<String> {
         Vec::from_iter(self.session.reader().map(str::to_owned))
     }
+}
+
+/// Both ways to store, since short results go one and streams the other. A store that has the
+/// content already may find that out without writing anything; a writer has to write.
+async fn check(store: &dyn Backend, key: &Key) -> Result<(), BackendError> {
+    let content = Bytes::from_static(PROBE);
+    let put = store.put(key, content.clone()).await?;
+    let mut writer = store.writer().await?;
+    writer.write(content.clone()).await?;
+    let written = writer.finish(key).await?;
+    let stored = store.read(key, 0..u64::MAX).await?;
+    if [put, written].contains(&PutOutcome::Taken) || stored.bytes != content {
+        let why = format!(
+            "`{key}` holds other content than a trial of the store has stored there: remove it, or use another store"
+        );
+        return Err(BackendError::new(ErrorKind::Other, why));
+    }
+    Ok(())
 }

@@ -109,11 +109,6 @@ impl Change {
         before - before / 4
     }
 
-    /// Returns true if this keeps to [`most_after`](Self::most_after).
-    pub(crate) fn gains_uncounted(self) -> bool {
-        self.after <= Self::most_after(self.before)
-    }
-
     /// The rule of gain (L3) in a pass. These are bytes.
     pub(crate) fn gains(self, tokens: Self) -> bool {
         self.after < self.before && tokens.after <= tokens.before
@@ -281,15 +276,12 @@ impl Report {
 
     /// The notice for a conversation that no clear pass can bring below `threshold`, the settings' own.
     pub(crate) fn beyond_help(&self, threshold: u64) -> Option<String> {
+        use Reason::{Recent, StoreFailed, TooLittle, Unanswered};
         let count_kind = self.tokens?.count_kind;
-        let may_go = |reason| {
-            use Reason::{Recent, StoreFailed, TooLittle, Unanswered};
-            matches!(reason, Recent | Unanswered | TooLittle | StoreFailed)
-        };
-        let decisions = self.decisions.iter();
-        let later =
-            decisions.filter(|d| matches!(d.outcome, Outcome::Kept(reason) if may_go(reason)));
-        let later = later.filter_map(|d| Some(d.tokens?.after));
+        let later = self.decisions.iter().filter_map(|d| match d.outcome {
+            Outcome::Kept(Recent | Unanswered | TooLittle | StoreFailed) => Some(d.tokens?.after),
+            _ => None,
+        });
         let later = later.fold(0, u64::saturating_add);
         let stays = self.tokens_after()?.saturating_sub(later);
         (stays > threshold && count_kind == CountKind::Counted).then(|| {
@@ -335,14 +327,20 @@ impl Report {
 }
 
 impl Decision {
-    /// A decision about `bytes` of content that changes nothing yet.
-    pub(crate) fn new(subject: Subject, tool: &str, call_id: &str, bytes: u64) -> Self {
+    /// A decision about `bytes` of content, without the size of what replaces it.
+    pub(crate) fn new(
+        subject: Subject,
+        tool: &str,
+        call_id: &str,
+        bytes: u64,
+        outcome: Outcome,
+    ) -> Self {
         Self {
             tool: tool.to_owned(),
             call_id: call_id.to_owned(),
             message: None,
             subject,
-            outcome: Outcome::Kept(Reason::NoGain),
+            outcome,
             bytes: Change::none(bytes),
             tokens: None,
             locations: Vec::new(),
@@ -391,13 +389,11 @@ impl Decision {
                     call_id = self.call_id,
                     subject = ?self.subject,
                     outcome = ?self.outcome,
-                    bytes_before = self.bytes.before,
-                    bytes_after = self.bytes.after,
-                    tokens_before = self.tokens.map(|tokens| tokens.before),
-                    tokens_after = self.tokens.map(|tokens| tokens.after),
-                    locations = ?self.locations.iter().map(Location::as_str).collect::<Vec<_>>(),
+                    bytes = ?self.bytes,
+                    tokens = ?self.tokens,
+                    locations = ?self.locations,
                     error = self.error,
-                    error_source = self.error_source.map(tracing::field::debug),
+                    error_source = ?self.error_source,
                     $message
                 )
             };

@@ -8,7 +8,7 @@ use crate::fingerprint::{Fingerprint, SlotId};
 use crate::format::{
     Call, Conversation, Format, JsonRef, PartRef, Piece, Place, Places, ResultHead, Role,
 };
-use crate::report::{Change, Decision, Reason};
+use crate::report::{Change, Decision, Outcome, Reason};
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,18 @@ pub(crate) enum ItemContent<'c> {
         call: Option<usize>,
     },
     Call(Call<'c>),
-    Text(&'c str),
+    Text(PartRef<'c>),
+}
+
+impl<'c> ItemContent<'c> {
+    /// The parts of a result, or a user's text.
+    pub(crate) fn parts(&self) -> &[PartRef<'c>] {
+        match self {
+            Self::Result { parts, .. } => parts,
+            Self::Text(text) => std::slice::from_ref(text),
+            Self::Call(_) => &[],
+        }
+    }
 }
 
 /// All that a decision about an item may look at. Two calls may have the same id.
@@ -115,15 +126,7 @@ pub(crate) struct Grounds {
     pub(crate) is_error: bool,
 }
 
-impl<'c> Item<'c> {
-    /// The parts of a result.
-    pub(crate) fn parts(&self) -> &[PartRef<'c>] {
-        match &self.content {
-            ItemContent::Result { parts, .. } => parts,
-            ItemContent::Call(_) | ItemContent::Text(_) => &[],
-        }
-    }
-
+impl Item<'_> {
     /// Reason why a result or a text stays if the newest `keep` rounds, or turns, are recent; `None` for an old one.
     pub(crate) fn reason_of_age(&self, keep: usize) -> Option<Reason> {
         if !self.is_answered {
@@ -132,10 +135,10 @@ impl<'c> Item<'c> {
         (self.newer < keep).then_some(Reason::Recent)
     }
 
-    /// A decision about the item that changes nothing yet.
-    pub(crate) fn decision(&self) -> Decision {
-        let subject = self.place.subject;
-        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
+    /// A decision about the item, without the size of what replaces it.
+    pub(crate) fn decision(&self, outcome: Outcome) -> Decision {
+        let (subject, tool, call_id) = (self.place.subject, self.tool, self.call_id);
+        let mut decision = Decision::new(subject, tool, call_id, self.bytes, outcome);
         decision.message = Some(self.place.message);
         decision.tokens = self.tokens.map(Change::none);
         decision
@@ -235,18 +238,15 @@ impl<'c> Reader<'c> {
         match (self.places.see(piece), piece) {
             (Some(place), Piece::Call(call)) => self.call(place, call),
             (Some(place), Piece::Result(head)) => self.result(place, head),
-            (Some(place), Piece::Content(PartRef::Text(text))) => {
+            (Some(place), Piece::Content(text)) => {
                 let item = self.item(place, ItemContent::Text(text));
                 self.items.push(item);
             }
             (_, Piece::Content(part)) if self.places.in_result => {
-                let items = self.items.iter_mut().rev();
-                let mut results = items.filter_map(|item| match &mut item.content {
-                    ItemContent::Result { parts, .. } => Some(parts),
-                    ItemContent::Call(_) | ItemContent::Text(_) => None,
-                });
-                if let Some(parts) = results.next() {
-                    parts.push(part);
+                for item in self.items.iter_mut().rev() {
+                    if let ItemContent::Result { parts, .. } = &mut item.content {
+                        return parts.push(part);
+                    }
                 }
             }
             // The provider ignores all that stands before it.

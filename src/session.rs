@@ -13,7 +13,7 @@ use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::{Hook, guard};
-use crate::handler::{GenId, PostProcess, Replacement};
+use crate::handler::{GenId, PostProcess};
 use crate::report::{DecisionFailure, ErrorSource, Report};
 use crate::tokens::Meter;
 
@@ -143,56 +143,33 @@ impl Session {
         self.default.clears() || self.policies.values().any(Policy::clears)
     }
 
-    /// The id under which the call's result is stored in `phase`, and the failure of the callback
-    /// asked for it.
-    pub(crate) fn id_of(
+    /// The id under which a call's result is stored in `phase`: a handler's `own`, or that of the callback, or else the
+    /// call's. With it comes what was wrong with the one that a user's code gave.
+    pub(crate) fn id(
         &self,
         phase: Phase,
-        id: &str,
+        call_id: &str,
+        own: Option<&str>,
         call: impl FnOnce() -> ToolCall,
     ) -> (Id, Option<DecisionFailure>) {
-        let Some(generate) = &self.gen_ids[phase as usize] else {
-            return (self.id_of_call(id), None);
+        let of_call = || match self.settings.names {
+            StoredNames::CallId => Id::of_call(call_id),
+            StoredNames::Short => Id::short_of_call(call_id),
         };
-        match guard("the id callback", || generate(&call())) {
-            Ok(given) => self.given_id(&given, id, ErrorSource::Callback),
-            Err(error) => (
-                self.id_of_call(id),
-                Some(ErrorSource::Callback.said(&error)),
-            ),
-        }
-    }
-
-    /// The id under which a handler's `replacement` of a call's result is stored in `phase`, and what was wrong with
-    /// the one that its code gave.
-    pub(crate) fn id_for(
-        &self,
-        phase: Phase,
-        replacement: &Replacement,
-        call: &ToolCall,
-    ) -> (Id, Option<DecisionFailure>) {
-        match &replacement.id {
-            None => self.id_of(phase, &call.id, || call.clone()),
-            Some(id) => self.given_id(id, &call.id, ErrorSource::Handler),
-        }
-    }
-
-    /// Returns `given`, an id from a user's code. If it is not a safe name, returns the call's id
-    /// and the problem.
-    fn given_id(
-        &self,
-        given: &str,
-        call: &str,
-        source: ErrorSource,
-    ) -> (Id, Option<DecisionFailure>) {
-        let (id, problem) = Id::given_or(given, || self.id_of_call(call));
-        (id, problem.map(|problem| source.said(&problem)))
-    }
-
-    fn id_of_call(&self, id: &str) -> Id {
-        match self.settings.names {
-            StoredNames::CallId => Id::of_call(id),
-            StoredNames::Short => Id::short_of_call(id),
+        let (given, source) = match (own, &self.gen_ids[phase as usize]) {
+            (Some(own), _) => (Ok(own.to_owned()), ErrorSource::Handler),
+            (None, Some(generate)) => {
+                let given = guard("the id callback", || generate(&call()));
+                (given, ErrorSource::Callback)
+            }
+            (None, None) => return (of_call(), None),
+        };
+        match given {
+            Ok(given) => {
+                let (id, problem) = Id::given_or(&given, of_call);
+                (id, problem.map(|problem| source.said(&problem)))
+            }
+            Err(error) => (of_call(), Some(source.said(&error))),
         }
     }
 

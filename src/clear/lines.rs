@@ -1,135 +1,182 @@
-//! The line that replaces each part of a cleared result: a hint that names where its content is, or
-//! will be.
+//! Drafts what takes the place of a result, a call's arguments or a user's text: a line for each part, a hint that names
+//! where its content is, or will be.
 
-use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::stores::{NotDone, Stores};
 use crate::backend::content::{Id, Target, suffix};
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::backend::{Backend, ErrorKind, Key, Location};
+use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, PreviewLength};
 use crate::content::Part;
+use crate::fingerprint::SlotId;
 use crate::format::PartRef;
+use crate::handler::Replacement;
 use crate::hint::{Draft, Kind};
-use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
+use crate::json::Frame;
+use crate::ours::{ApparentHint, MAX_LINK, SEVERAL, cleared_arguments};
 use crate::preview::Previewer;
-use crate::preview::text::lines::{count_lines, opening};
-use crate::preview::text::utf8::text_of;
-use crate::read_back::{shows_only, texts_in};
-use crate::report::{Decision, DecisionFailure, ErrorSource, Reason, Subject};
+use crate::preview::text::lines::count_lines;
+use crate::report::{Change, Decision, DecisionFailure, ErrorSource, Outcome, Reason, Subject};
 use crate::session::Session;
+use crate::slots::{Grounds, Item, Place, bytes_of};
+use crate::tokens::Meter;
 
-/// Maximum length in bytes of what is shown of a string in arguments: its first line.
-const MAX_FIRST_LINE: usize = 80;
+/// A result, a call's arguments or a user's text that a pass has examined: the decision about it, and its
+/// replacement.
+#[derive(Debug)]
+pub(super) struct SlotEdit {
+    pub(super) decision: Decision,
+    pub(super) place: Place,
+    pub(super) id: SlotId,
+    /// The grounds before the pass.
+    pub(super) grounds: Grounds,
+    pub(super) content: Content,
+    /// The text around the strings that leave, if arguments leave string by string.
+    pub(super) frame: Option<Frame>,
+    /// Arguments of its call, which are replaced together with the result or not at all.
+    pub(super) arguments: Option<Box<SlotEdit>>,
+}
+
+/// The replacement of a result or of a call's arguments.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// None: the item stays.
+    Kept,
+    /// One line for each part, once their contents are stored.
+    Lines(Vec<Line>),
+    /// A handler's replacement, once its content is stored, if it is to be, in this store under this name.
+    Given(Box<Replacement>, Option<(Arc<dyn Backend>, Target)>),
+    /// A replacement that needs nothing more to be stored.
+    Ready(Vec<Part>),
+}
 
 /// The line that replaces one part of a result.
 #[derive(Debug)]
-pub(super) enum Line {
-    /// A text that needs no storing, and the locations of the originals that it names.
-    Ready(String, Vec<Location>),
-    /// A text that is no longer than its hint would be, and stays.
-    Kept(String),
-    /// A hint that names where the content is going to be stored.
-    Store {
+pub(super) struct Line {
+    /// Its text, if the name of its content is free and apparent hints of ours are ours.
+    pub(super) text: String,
+    pub(super) origin: Origin,
+}
+
+/// The content that a line stands for.
+#[derive(Debug)]
+pub(super) enum Origin {
+    /// It is stored at these locations, or lost.
+    There(Vec<Location>),
+    /// The text itself, which is no longer than its hint would be.
+    Itself,
+    /// It is going to be stored under a name that the hint gives.
+    New {
         backend: Arc<dyn Backend>,
         target: Target,
         content: Bytes,
         draft: Box<Draft>,
-        /// The hint, if the name is free.
-        expected: String,
     },
-    /// Short hints that name where the originals already are, if the hints shown agree with what is
-    /// stored there. Otherwise the other line, because the part is an ordinary text.
-    Shorten(Vec<Shown>, Box<Line>),
-}
-
-impl Line {
-    /// Its texts, if its name is free and apparent hints of ours are ours.
-    fn texts(&self) -> Vec<&str> {
-        match self {
-            Self::Ready(text, _) | Self::Kept(text) | Self::Store { expected: text, .. } => {
-                vec![text]
-            }
-            Self::Shorten(shown, _) => shown.iter().map(|shown| &*shown.expected).collect(),
-        }
-    }
-
-    /// Compares apparent hints of ours with the stored content. A line of other hints is an ordinary text, which has to
-    /// be stored.
-    pub(super) async fn compared(
-        self,
-        stores: &Stores<'_>,
-        decision: &mut Decision,
-    ) -> Result<Self, Reason> {
-        let Self::Shorten(hints, otherwise) = self else {
-            return Ok(self);
-        };
-        let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
-        for shown in hints {
-            let found = preview_of_content(stores, &shown, decision).await?;
-            let Some(stored) = shown.own.stored else {
-                texts.push(shown.expected);
-                continue;
-            };
-            let Some(preview) = found else {
-                return Ok(*otherwise);
-            };
-            let mut draft = shown.draft;
-            draft.hint.preview = preview;
-            texts.push(stores.session.hint(draft, Some(stored.location.clone())));
-            locations.push(stored.location);
-        }
-        let text = join(texts.iter().map(String::as_str));
-        Ok(Self::Ready(text, locations))
-    }
-
-    /// Stores its content, and adds the locations of the originals to the decision.
-    pub(super) async fn stored(
-        self,
-        stores: &Stores<'_>,
-        decision: &mut Decision,
-    ) -> Result<Self, NotDone> {
-        let line = match self {
-            Self::Store {
-                backend,
-                target,
-                content,
-                draft,
-                ..
-            } => {
-                let location = stores.save(&backend, &target, content, decision).await?;
-                let hint = stores.session.hint(*draft, location.clone());
-                Self::Ready(hint, location.into_iter().collect())
-            }
-            // It has been compared before.
-            Self::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
-            line => line,
-        };
-        if let Self::Ready(_, locations) = &line {
-            decision.locations.extend(locations.iter().cloned());
-        }
-        Ok(line)
-    }
+    /// It is where apparent hints of ours lead, if they agree with what is stored there. Otherwise the other line
+    /// counts, because the part is an ordinary text.
+    Apparent(Vec<Shown>, Box<Line>),
 }
 
 /// A hint in the conversation that may be ours.
 #[derive(Debug)]
 pub(super) struct Shown {
-    own: ApparentHint,
-    /// The hint that replaces it.
-    draft: Draft,
-    previewer: Previewer,
+    pub(super) own: ApparentHint,
+    /// The hint that replaces it, but for its preview.
+    pub(super) draft: Draft,
+    pub(super) previewer: Previewer,
     /// Maximum number of bytes of the new hint's preview.
-    budget: usize,
+    pub(super) budget: usize,
     /// Maximum number of bytes of its preview when it was truncated.
-    was_previewed_in: usize,
-    /// The new hint as it is expected to be.
-    expected: String,
+    pub(super) was_previewed_in: usize,
+}
+
+impl Shown {
+    /// The hint that replaces it, with this preview. One that leads nowhere stays.
+    pub(super) fn text(&self, session: &Session, preview: String) -> String {
+        let Some(stored) = &self.own.stored else {
+            return self.own.hint.render();
+        };
+        let mut draft = self.draft.clone();
+        draft.hint.preview = preview;
+        session.hint(draft, Some(stored.location.clone()))
+    }
+}
+
+impl SlotEdit {
+    pub(super) fn new(item: &Item<'_>, outcome: Outcome) -> Self {
+        Self {
+            decision: item.decision(outcome),
+            place: item.place,
+            id: item.id,
+            grounds: item.grounds,
+            content: Content::Kept,
+            frame: None,
+            arguments: None,
+        }
+    }
+
+    /// Keeps the item as it is, and its arguments with it.
+    pub(super) fn keep(&mut self, reason: Reason) {
+        self.decision.keep(reason);
+        self.content = Content::Kept;
+        if let Some(arguments) = &mut self.arguments {
+            arguments.keep(reason);
+        }
+    }
+
+    /// Returns true if the item is to be replaced.
+    pub(super) fn goes(&self) -> bool {
+        !matches!(self.content, Content::Kept)
+    }
+
+    /// Returns true if only the store can tell what its lines become.
+    pub(super) fn has_to_be_compared(&self) -> bool {
+        matches!(&self.content, Content::Lines(lines)
+            if lines.iter().any(|line| matches!(line.origin, Origin::Apparent(..))))
+    }
+
+    /// Number of tokens fewer, including those of the arguments.
+    pub(super) fn freed(&self) -> i128 {
+        let arguments = self.arguments.as_ref().map_or(0, |edit| edit.freed());
+        self.decision.tokens.map_or(0, Change::net) + arguments
+    }
+
+    /// The parts that take the place of the item: neighbouring hints are one text, and arguments are JSON.
+    pub(super) fn put(&self, lines: &[Line]) -> Vec<Part> {
+        if self.place.subject == Subject::Arguments {
+            let texts = lines.iter().map(|line| line.text.as_str());
+            return vec![match &self.frame {
+                Some(frame) => frame.filled(texts).into(),
+                None => cleared_arguments(&join(texts)).into(),
+            }];
+        }
+        let is_kept = |line: &Line| matches!(line.origin, Origin::Itself);
+        let parts = lines.chunk_by(|one, next| !is_kept(one) && !is_kept(next));
+        let texts = parts.map(|lines| join(lines.iter().map(|line| line.text.as_str())));
+        let texts = texts.filter(|text| !text.is_empty());
+        let mut parts: Vec<Part> = texts.map(Part::Text).collect();
+        if parts.is_empty() {
+            parts.push("".into());
+        }
+        parts
+    }
+
+    /// Sets the size to that of `put`. Returns true if that is a gain.
+    pub(super) fn resize(&mut self, meter: &Meter, put: &[Part]) -> bool {
+        let decision = &mut self.decision;
+        decision.resize(bytes_of(put), meter.parts(put.iter().map(PartRef::from)));
+        decision.bytes.gains(decision.tokens.unwrap_or_default())
+    }
+}
+
+/// Joins lines into one text, leaving out empty ones.
+pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }
 
 /// The result or call that a line is about.
@@ -141,26 +188,8 @@ pub(super) struct Source<'s> {
     /// Maximum length of a preview.
     pub(super) length: PreviewLength,
     pub(super) subject: Subject,
-    /// The first error of a user's preview.
-    pub(super) problem: OnceCell<String>,
-}
-
-impl Source<'_> {
-    /// The preview of a text that is cleared.
-    pub(super) fn preview(&self, text: &str) -> String {
-        let budget = self.length.bytes_for(text.len() as u64);
-        let (preview, problem) = self.previewer.show(text, budget);
-        if let Some(problem) = problem {
-            self.problem.get_or_init(|| problem);
-        }
-        preview
-    }
-
-    /// The error of a user's preview, for the report.
-    pub(super) fn failure(&self) -> Option<DecisionFailure> {
-        let problem = self.problem.get()?;
-        Some(ErrorSource::Callback.said(problem))
-    }
+    /// The first failure of a user's code, which gave the id or a preview.
+    pub(super) failure: Option<DecisionFailure>,
 }
 
 /// Writes the lines of one pass, and gives each content a name that is unique within the pass.
@@ -168,7 +197,7 @@ pub(super) struct Stubs<'a> {
     session: &'a Session,
     /// Ids of the results so far, and the first result that has each. A later result with the same id gets its digest
     /// in its name, whichever pass clears it.
-    ids: HashMap<&'a str, usize>,
+    ids: HashMap<&'a str, Place>,
     is_repeated_id: bool,
     /// Number of bytes left, in this result, for hints that do not lead into a store.
     room: usize,
@@ -187,106 +216,102 @@ impl<'a> Stubs<'a> {
         }
     }
 
-    /// Moves on to the result `at` this place of the conversation.
-    pub(super) fn begin(&mut self, at: usize, id: &'a str) {
-        self.is_repeated_id = *self.ids.entry(id).or_insert(at) != at;
+    /// Moves on to a result, or a user's text.
+    pub(super) fn begin(&mut self, item: &Item<'a>) {
+        self.is_repeated_id = *self.ids.entry(item.call_id).or_insert(item.place) != item.place;
         self.room = SEVERAL;
     }
 
     /// The line for a part. `number` counts the result's parts from 1.
-    pub(super) fn part(&mut self, of: &Source<'_>, part: PartRef<'_>, number: usize) -> Line {
-        let (content, mime, preview) = match part {
+    pub(super) fn part(&mut self, of: &mut Source<'_>, part: PartRef<'_>, number: usize) -> Line {
+        let (content, mime) = match part {
             PartRef::Text(text) => {
                 let own = self.session.apparent_hints(of.policy, text);
                 if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
                     return line;
                 }
-                let content = Bytes::copy_from_slice(text.as_bytes());
-                (content, None, of.preview(text))
+                return self.text(of, text, number);
             }
-            PartRef::Json(value) => {
-                let text = value.to_string();
-                let preview = of.preview(&text);
-                (text.into(), Some("application/json"), preview)
+            PartRef::Json(value) | PartRef::Opaque(value) => {
+                (value.to_string().into(), "application/json")
             }
             PartRef::Media { mime, data } => match data.decode() {
-                Some(bytes) => (bytes, Some(mime), String::new()),
+                Some(bytes) => (bytes, mime),
                 // Invalid base64 is stored verbatim, as text.
-                None => (data.raw(), Some("text/plain"), String::new()),
+                None => (data.raw(), "text/plain"),
             },
             PartRef::Link { url, .. } => {
                 let draft = Draft::new(Kind::Link, 0, of.tool, String::new());
-                let line = self.session.hint(draft, Some(Location::new(url)));
-                if url.len() <= MAX_LINK && self.has_room_for(&line) {
-                    return Line::Ready(line, Vec::new());
+                let text = self.session.hint(draft, Some(Location::new(url)));
+                if url.len() <= MAX_LINK && self.has_room_for(&text) {
+                    let origin = Origin::There(Vec::new());
+                    return Line { text, origin };
                 }
-                let content = Bytes::copy_from_slice(url.as_bytes());
-                (content, Some("text/uri-list"), String::new())
-            }
-            PartRef::Opaque(value) => {
-                let text = value.to_string();
-                (text.into(), Some("application/json"), String::new())
+                (Bytes::copy_from_slice(url.as_bytes()), "text/uri-list")
             }
         };
-        let line = self.store(of, content, mime, preview, number);
-        match (part, &line) {
-            (PartRef::Text(text), Line::Ready(hint, _) | Line::Store { expected: hint, .. })
-                if hint.len() >= text.len() =>
-            {
-                Line::Kept(text.to_owned())
-            }
-            _ => line,
-        }
+        let preview = match part {
+            PartRef::Json(_) => preview(of, &String::from_utf8_lossy(&content)),
+            _ => String::new(),
+        };
+        self.store(of, content, Some(mime), preview, number)
     }
 
-    /// The line for a call's arguments, or for one string of them. `number` counts such strings
-    /// from 1.
-    pub(super) fn argument(
-        &mut self,
-        of: &Source<'_>,
-        content: String,
-        number: usize,
-        is_string: bool,
-    ) -> Line {
-        let of_stub = of.length.bytes_for(content.len() as u64);
-        let most = if is_string {
-            of_stub.min(MAX_FIRST_LINE)
-        } else {
-            0
-        };
-        let preview = opening(&content, most).to_owned();
-        self.store(of, content.into(), None, preview, number)
+    /// The line for an ordinary text.
+    fn text(&mut self, of: &mut Source<'_>, text: &str, number: usize) -> Line {
+        let preview = preview(of, text);
+        let content = Bytes::copy_from_slice(text.as_bytes());
+        let line = self.store(of, content, None, preview, number);
+        if line.text.len() < text.len() {
+            return line;
+        }
+        Line {
+            text: text.to_owned(),
+            origin: Origin::Itself,
+        }
     }
 
     /// The line for a text that may be hints of ours; `None` if it is certainly an ordinary text.
     fn hints(
         &mut self,
-        of: &Source<'_>,
+        of: &mut Source<'_>,
         text: &str,
         own: Vec<ApparentHint>,
         number: usize,
     ) -> Option<Line> {
         let mut locations = HashSet::new();
-        let mut is_new = |own: &ApparentHint| {
-            own.stored
-                .as_ref()
-                .is_none_or(|stored| locations.insert(stored.key.clone()))
+        let is_new = |own: &ApparentHint| {
+            let stored = own.stored.as_ref();
+            stored.is_none_or(|stored| locations.insert(stored.key.clone()))
         };
-        if text.len() > SEVERAL && !own.iter().all(&mut is_new) {
+        if text.len() > SEVERAL && !own.iter().all(is_new) {
             return None;
         }
-        let mut nowhere = 0;
-        for own in own.iter().filter(|own| own.stored.is_none()) {
-            nowhere += own.hint.render().len() + 1;
-        }
+        let nowhere = own.iter().filter(|own| own.stored.is_none());
+        let nowhere: usize = nowhere.map(|own| own.hint.render().len() + 1).sum();
         self.room = self.room.checked_sub(nowhere)?;
         if own.iter().all(|own| own.stored.is_none()) {
-            return Some(Line::Ready(text.to_owned(), Vec::new()));
+            return Some(Line {
+                text: text.to_owned(),
+                origin: Origin::There(Vec::new()),
+            });
         }
-        let shown = own.into_iter().map(|own| self.shown(of, own)).collect();
+        let (mut texts, mut shown) = (Vec::new(), Vec::new());
+        for own in own {
+            let one = self.shown(of, own);
+            // The final preview is made from the stored content. Until that has been read, the shown
+            // preview is used instead, because it gives a preview of the same length.
+            let (preview, _) = one.previewer.show(&one.own.hint.preview, one.budget);
+            texts.push(one.text(self.session, preview));
+            shown.push(one);
+        }
+        let preview = preview(of, text);
         let content = Bytes::copy_from_slice(text.as_bytes());
-        let otherwise = self.store(of, content, None, of.preview(text), number);
-        Some(Line::Shorten(shown, Box::new(otherwise)))
+        let otherwise = self.store(of, content, None, preview, number);
+        Some(Line {
+            text: join(texts.iter().map(String::as_str)),
+            origin: Origin::Apparent(shown, Box::new(otherwise)),
+        })
     }
 
     /// Uses up room for a line that does not lead into a store; `false` if its result has too
@@ -317,8 +342,8 @@ impl<'a> Stubs<'a> {
     }
 
     /// A hint that names stored content of the media type `mime`, or text; without a backend, one that says that
-    /// the content is gone.
-    fn store(
+    /// the content is gone. `number` counts the contents of a result, or of a call, from 1.
+    pub(super) fn store(
         &mut self,
         of: &Source<'_>,
         content: Bytes,
@@ -332,25 +357,27 @@ impl<'a> Stubs<'a> {
         draft.hint.lines = media.is_none().then(|| count_lines(&content));
         draft.mime = media.map(str::to_owned);
         let Some(backend) = of.policy.backend() else {
-            let mut line = self.session.hint(draft, None);
+            let mut text = self.session.hint(draft, None);
             // A few such notices are enough; further ones are left empty.
-            if !self.has_room_for(&line) {
-                line.clear();
+            if !self.has_room_for(&text) {
+                text.clear();
             }
-            return Line::Ready(line, Vec::new());
+            let origin = Origin::There(Vec::new());
+            return Line { text, origin };
         };
-        let digest = digest(&content);
         let mut suffix = suffix(number);
         if of.subject == Subject::Arguments {
             suffix.insert_str(0, "-args");
         }
-        let target = self.target(&of.id, &suffix, mime, &digest);
-        Line::Store {
-            expected: (self.session).hint(draft.clone(), Some(target.expected(backend))),
-            backend: Arc::clone(backend),
-            target,
-            content,
-            draft: Box::new(draft),
+        let target = self.target(&of.id, &suffix, mime, &digest(&content));
+        Line {
+            text: (self.session).hint(draft.clone(), Some(target.expected(backend))),
+            origin: Origin::New {
+                backend: Arc::clone(backend),
+                target,
+                content,
+                draft: Box::new(draft),
+            },
         }
     }
 
@@ -372,98 +399,22 @@ impl<'a> Stubs<'a> {
         let is_usual = self.session.prose.of_hint(&draft, self.session.reader()) == hint.prose;
         draft.words = (!is_usual).then(|| hint.prose.clone());
         draft.hint.kind = Kind::Cleared;
-        // The final preview is made from the stored content. Until that has been read, the shown
-        // preview is used instead, because it gives a preview of the same length.
-        draft.hint.preview = of.previewer.show(&hint.preview, budget).0;
-        let expected = match &own.stored {
-            Some(stored) => (self.session).hint(draft.clone(), Some(stored.location.clone())),
-            None => hint.render(),
-        };
         Shown {
             draft,
             previewer: of.previewer.clone(),
             budget,
             was_previewed_in: of.policy.preview_length.bytes_for(hint.bytes),
-            expected,
             own,
         }
     }
 }
 
-/// Returns the preview of the stored content that a hint shows; `None` if the hint shows something else, or leads nowhere.
-async fn preview_of_content(
-    stores: &Stores<'_>,
-    shown: &Shown,
-    decision: &mut Decision,
-) -> Result<Option<String>, Reason> {
-    let Shown {
-        own,
-        previewer,
-        budget,
-        was_previewed_in,
-        ..
-    } = shown;
-    let hint = &own.hint;
-    let Some(stored) = &own.stored else {
-        return Ok(None);
-    };
-    // A hint no longer than one of ours may be left alone.
-    let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
-        && hint.preview.len() <= *was_previewed_in;
-    let content = match stores.ask(&stored.backend, stored.whole(), decision).await {
-        Ok(Some(content)) => content,
-        // Too large to compare.
-        Ok(None) if may_stay => return Err(Reason::Unverified),
-        Ok(None) => return Ok(None),
-        Err(Some(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
-        Err(error) => {
-            if let Some(error) = error {
-                decision.fail(ErrorSource::Store.said(&error));
-            }
-            return Err(Reason::StoreFailed);
-        }
-    };
-    let own = |text: &str| previewer.own(text, *was_previewed_in)?.ok();
-    if !shows_only(hint, &content, own) {
-        return Ok(None);
+/// The preview of a text that is cleared.
+fn preview(of: &mut Source<'_>, text: &str) -> String {
+    let budget = of.length.bytes_for(text.len() as u64);
+    let (preview, problem) = of.previewer.show(text, budget);
+    if let (None, Some(problem)) = (&of.failure, problem) {
+        of.failure = Some(ErrorSource::Callback.said(&problem));
     }
-    if hint.kind == Kind::Cleared && hint.preview.len() <= *budget {
-        return Ok(Some(hint.preview.clone()));
-    }
-    let text = texts_in(hint, &content).unwrap_or(&content);
-    let (preview, problem) = previewer.show(&text_of(text), *budget);
-    decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
-    Ok(Some(preview))
-}
-
-/// The parts of a cleared result: neighbouring hints are one text.
-pub(super) fn parts_of(lines: &[Line]) -> Vec<Part> {
-    let is_kept = |line: &Line| matches!(line, Line::Kept(_));
-    let parts = lines.chunk_by(|one, next| !is_kept(one) && !is_kept(next));
-    let mut texts: Vec<Part> = parts
-        .map(joined)
-        .filter(|text| !text.is_empty())
-        .map(Part::Text)
-        .collect();
-    if texts.is_empty() {
-        texts.push("".into());
-    }
-    texts
-}
-
-/// All texts of lines in one.
-pub(super) fn joined(lines: &[Line]) -> String {
-    join(texts_of(lines))
-}
-
-/// The texts of lines.
-pub(super) fn texts_of(lines: &[Line]) -> impl Iterator<Item = &str> {
-    lines.iter().flat_map(Line::texts)
-}
-
-/// Joins lines into one text, leaving out empty ones.
-fn join<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
-    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-    lines.join("\n")
+    preview
 }

@@ -10,7 +10,7 @@
 //!    the newest rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide otherwise.
 //! 4. **Commit** (`pass.rs`): apparent hints of ours are compared with the store; everything else is stored, eight at a
 //!    time. If a store fails, `on_offload_error` decides: by default the result stays. A store that was unavailable is not
-//!    asked again (`stores.rs`). A pass that would free less than `clear_at_least_tokens` clears nothing. No message is
+//!    asked again. A pass that would free less than `clear_at_least_tokens` clears nothing. No message is
 //!    touched.
 //! 5. **Apply**: makes the edits over the conversation, whose messages are then changed. That cannot fail.
 //!    The conversation is borrowed from plan to end, so nothing can have changed meanwhile. The memory learns the new
@@ -20,12 +20,10 @@
 //! about it. The line that replaces it is a `Line` (`lines.rs`). The report is collected from the
 //! edits at the end.
 
-mod edit;
 mod lines;
 mod pass;
 mod propose;
 mod scan;
-mod stores;
 
 use crate::error::OffloadError;
 use crate::format::Conversation;
@@ -34,7 +32,7 @@ use crate::report::{Report, Subject};
 use crate::session::Session;
 use crate::slots::{Memory, Overlay, Repeated, Slots, repeat};
 
-pub(crate) use pass::Pass;
+pub(crate) use pass::pass;
 pub(crate) use scan::count_tokens;
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
@@ -44,9 +42,11 @@ pub(crate) async fn clear(
     memory: &Memory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
-    let (repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
-    let pass = Pass::plan(session, memory, &overlay, turn, repeated.passed).await;
-    let (mut report, new) = pass.commit().await?.apply(&mut overlay);
+    let conversation = &*turn.conversation;
+    let mut overlay = Overlay::new(conversation);
+    let repeated = repeated(session, memory, conversation, &mut overlay);
+    let taken = repeated.passed;
+    let (mut report, new) = pass(session, memory, turn, taken, &mut overlay).await?;
     let puts = overlay.puts;
     puts.apply(turn.conversation);
     memory.replace(new, turn.conversation);
@@ -57,22 +57,18 @@ pub(crate) async fn clear(
 }
 
 /// Puts what earlier passes decided over a conversation. Counts tokens only if there is anything to repeat.
-fn repeated<'c>(
+fn repeated(
     session: &Session,
     memory: &Memory,
-    conversation: &'c dyn Conversation,
-) -> (Repeated, Overlay<'c>) {
+    conversation: &dyn Conversation,
+    overlay: &mut Overlay<'_>,
+) -> Repeated {
     let known = memory.known();
-    let mut overlay = Overlay::new(conversation);
-    if !session.clears() || known.decisions.is_empty() {
-        return (Repeated::default(), overlay);
+    if session.clears() && !known.decisions.is_empty() {
+        let slots = Slots::of(conversation, &known.originals);
+        if (slots.items.iter()).any(|item| known.decided_about(item).is_some()) {
+            return repeat(session, &known, &slots.counted(&session.meter), overlay);
+        }
     }
-    let slots = Slots::of(conversation, &known.originals);
-    let mut items = slots.items.iter();
-    if !items.any(|item| known.decided_about(item).is_some()) {
-        return (Repeated::default(), overlay);
-    }
-    let slots = slots.counted(&session.meter);
-    let repeated = repeat(session, &known, &slots, &mut overlay);
-    (repeated, overlay)
+    Repeated::default()
 }

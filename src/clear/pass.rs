@@ -2,143 +2,131 @@
 //! I/O and can't fail (L2).
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::edit::{Content, SlotEdit};
-use super::lines::Line;
-use super::propose::{Bounds, Planner};
+use super::lines::{Content, Line, Origin, Shown, SlotEdit, join};
+use super::propose::{Bounds, choose};
 use super::scan::count;
-use super::stores::{NotDone, Stores};
-use crate::backend::Backend;
-use crate::backend::content::Target;
-use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
+use crate::backend::content::{Stored, Target};
+use crate::backend::{Backend, BackendError, ErrorKind, Location};
+use crate::content::Part;
+use crate::decisions::{Decided, Moment, WrittenPart};
 use crate::error::OffloadError;
-use crate::format::Conversation;
 use crate::handler::Replacement;
+use crate::hint::Kind;
 use crate::middleware::Turn;
-use crate::report::{CountKind, ErrorSource, Outcome, Reason, Report, TokenCount};
+use crate::preview::text::utf8::text_of;
+use crate::read_back::{shows_only, texts_in};
+use crate::report::{CountKind, Decision, ErrorSource, Outcome, Reason, Report};
 use crate::session::Session;
-use crate::slots::{Anchor, Memory, Overlay, Place, Slots};
+use crate::slots::{Memory, Overlay, Place, Slots};
 
 /// Number of edits that ask stores at once.
 const AT_ONCE: usize = 8;
 
-/// A pass on its way.
-#[must_use = "a pass does nothing until it is committed and applied"]
-pub(crate) struct Pass<'a> {
-    session: &'a Session,
-    memory: &'a Memory,
-    /// The fewest tokens that it must free, or else it changes nothing.
-    at_least: u64,
-    edits: Vec<SlotEdit>,
-    tokens: Option<TokenCount>,
-    /// The provider's count that this pass's count builds on.
-    anchor: Option<Anchor>,
-}
-
-impl<'a> Pass<'a> {
-    /// Plans a pass over a conversation as it is shown before this `turn`, in which places that are `taken` have been
-    /// decided about. Many new texts are counted on another thread.
-    pub(crate) async fn plan(
-        session: &'a Session,
-        memory: &'a Memory,
-        shown: &dyn Conversation,
-        turn: &Turn<'_>,
-        taken: HashSet<Place>,
-    ) -> Self {
-        let bounds = Bounds::of(&session.settings, turn);
-        let counted = match turn.repeats_only {
-            true => None,
-            false => count(session, memory, shown, turn, bounds.threshold).await,
-        };
-        let (tokens, anchor) = counted.unzip();
-        let mut edits = Vec::new();
-        if let Some(tokens) = tokens
-            && tokens.counted > bounds.threshold
-            && tokens.count_kind == CountKind::Counted
+/// Makes a pass before this `turn` over the conversation that `overlay` shows, in which places that are `taken` have been
+/// decided about. Many new texts are counted on another thread. Content that was stored before an error stays stored.
+/// Returns the report, which is not passed to observers yet, and what was decided about which places.
+pub(crate) async fn pass(
+    session: &Session,
+    memory: &Memory,
+    turn: &Turn<'_>,
+    taken: HashSet<Place>,
+    overlay: &mut Overlay<'_>,
+) -> Result<(Report, Vec<(Place, Decided)>), OffloadError> {
+    let bounds = Bounds::of(&session.settings, turn);
+    let counted = match turn.repeats_only {
+        true => None,
+        false => count(session, memory, overlay, turn, bounds.threshold).await,
+    };
+    let (tokens, anchor) = counted.unzip();
+    let mut edits = Vec::new();
+    if let Some(tokens) = tokens
+        && tokens.counted > bounds.threshold
+        && tokens.count_kind == CountKind::Counted
+    {
+        let known = memory.known();
+        let slots = Slots::of(overlay, &known.originals).counted(&session.meter);
+        edits = choose(session, bounds, &known, &slots, taken, tokens.counted);
+    }
+    commit(session, bounds.at_least, &mut edits).await?;
+    let mut known = memory.known();
+    let (mut report, mut new) = (Report::default(), Vec::new());
+    for edit in edits {
+        // No later pass will replace it either.
+        if let (Outcome::Kept(reason), None) = (edit.decision.outcome, &edit.decision.error)
+            && let Reason::AlreadyHint | Reason::Unverified | Reason::NoGain = reason
         {
-            let known = memory.known();
-            let slots = Slots::of(shown, &known.originals).counted(&session.meter);
-            let planner = Planner::new(session, bounds, &known, &slots, taken);
-            edits = planner.choose(tokens.counted);
+            known.settled.insert(edit.grounds, reason);
         }
-        Self {
-            session,
-            memory,
-            at_least: bounds.at_least,
-            edits,
-            tokens,
-            anchor: anchor.flatten(),
-        }
-    }
-
-    /// Stores what is to leave the conversation. Content that was stored before an error stays stored; committing a new
-    /// plan is safe. Fails if the store failed and `on_offload_error` is `Fail`.
-    pub(crate) async fn commit(mut self) -> Result<Self, OffloadError> {
-        let stores = Stores::new(self.session);
-        let mut compared = Vec::new();
-        for edit in &mut self.edits {
-            compared.push(compare(&stores, edit));
-        }
-        let compared = stream::iter(compared).buffered(AT_ONCE);
-        compared.collect::<()>().await;
-        self.give_up_if_too_little();
-        let mut stored = Vec::new();
-        for edit in &mut self.edits {
-            stored.push(store(&stores, edit));
-        }
-        let stored = stream::iter(stored).buffered(AT_ONCE);
-        let stored: Vec<_> = stored.collect().await;
-        stored.into_iter().collect::<Result<(), _>>()?;
-        // Stored content stays stored, and is found again once a pass is worth it.
-        self.give_up_if_too_little();
-        Ok(self)
-    }
-
-    /// Keeps everything if the whole pass frees too little.
-    fn give_up_if_too_little(&mut self) {
-        let going = self.edits.iter().filter(|edit| edit.goes());
-        if going.map(SlotEdit::freed).sum::<i128>().max(0) < i128::from(self.at_least) {
-            for edit in self.edits.iter_mut().filter(|edit| edit.goes()) {
-                edit.keep(Reason::TooLittle);
-            }
-        }
-    }
-
-    /// Makes the edits over the conversation that was planned. Returns the report about them, which is not passed
-    /// to observers yet, and what was decided about which places.
-    pub(crate) fn apply(self, overlay: &mut Overlay<'_>) -> (Report, Vec<(Place, Decided)>) {
-        let mut known = self.memory.known();
-        let final_reasons = self.edits.iter().flat_map(SlotEdit::final_reason);
-        known.settled.extend(final_reasons);
-        let (mut decisions, mut new) = (Vec::new(), Vec::new());
-        for edit in self.edits.into_iter().flat_map(SlotEdit::into_parts) {
+        let mut parts = Some(edit);
+        while let Some(mut edit) = parts {
+            parts = edit.arguments.take().map(|arguments| *arguments);
             if let Content::Ready(put) = edit.content {
                 let decided = Decided {
                     slot: edit.id,
                     moment: Moment::Pass,
-                    put: WrittenReplacement::of(&put, &[]),
+                    put: put.iter().cloned().map(WrittenPart::New).collect(),
                     locations: edit.decision.locations.clone(),
                 };
                 if overlay.put(edit.place, put) {
                     new.push((edit.place, decided));
                 }
             }
-            decisions.push(edit.decision);
+            report.decisions.push(edit.decision);
         }
-        let mut report = Report {
-            decisions,
-            tokens: self.tokens,
-            ..Report::default()
-        };
-        if let Some(anchor) = self.anchor {
-            known.record_saved(anchor, report.cleared_input_tokens());
+    }
+    report.tokens = tokens;
+    if let Some(anchor) = anchor.flatten() {
+        known.record_saved(anchor, report.cleared_input_tokens());
+    }
+    if !known.has_told {
+        report.notice = report.beyond_help(session.settings.max_tokens_for_clear);
+        known.has_told = report.notice.is_some();
+    }
+    Ok((report, new))
+}
+
+/// Stores what is to leave the conversation, in the edits, which must free `at_least` tokens. Fails if the store
+/// failed and `on_offload_error` is `Fail`.
+async fn commit(
+    session: &Session,
+    at_least: u64,
+    edits: &mut [SlotEdit],
+) -> Result<(), OffloadError> {
+    let stores = Stores {
+        session,
+        down: Mutex::default(),
+    };
+    let mut compared = Vec::new();
+    for edit in &mut *edits {
+        compared.push(compare(&stores, edit));
+    }
+    let compared = stream::iter(compared).buffered(AT_ONCE);
+    compared.collect::<()>().await;
+    give_up_if_too_little(at_least, edits);
+    let mut stored = Vec::new();
+    for edit in &mut *edits {
+        stored.push(store(&stores, edit));
+    }
+    let stored = stream::iter(stored).buffered(AT_ONCE);
+    let stored: Vec<_> = stored.collect().await;
+    stored.into_iter().collect::<Result<(), _>>()?;
+    // Stored content stays stored, and is found again once a pass is worth it.
+    give_up_if_too_little(at_least, edits);
+    Ok(())
+}
+
+/// Keeps everything if the whole pass frees too little.
+fn give_up_if_too_little(at_least: u64, edits: &mut [SlotEdit]) {
+    let going = edits.iter().filter(|edit| edit.goes());
+    if going.map(SlotEdit::freed).sum::<i128>().max(0) < i128::from(at_least) {
+        for edit in edits.iter_mut().filter(|edit| edit.goes()) {
+            edit.keep(Reason::TooLittle);
         }
-        let threshold = self.session.settings.max_tokens_for_clear;
-        report.notice = known.tell_once(report.beyond_help(threshold));
-        (report, new)
     }
 }
 
@@ -153,19 +141,18 @@ async fn compare(stores: &Stores<'_>, edit: &mut SlotEdit) {
     };
     let mut compared = Vec::with_capacity(lines.len());
     for line in lines {
-        match line.compared(stores, &mut edit.decision).await {
+        match compare_line(stores, line, &mut edit.decision).await {
             Ok(line) => compared.push(line),
             Err(reason) => return edit.keep(reason),
         }
     }
-    let is_stored = compared
-        .iter()
-        .any(|line| matches!(line, Line::Store { .. }));
+    let is_new = |line: &Line| matches!(line.origin, Origin::New { .. });
+    let is_stored = compared.iter().any(is_new);
     if is_stored {
         edit.decision.outcome = Outcome::Cleared;
     }
-    let put = edit.substitute(&compared);
-    if edit.try_resize(&stores.session.meter, &put) {
+    let put = edit.put(&compared);
+    if edit.resize(&stores.session.meter, &put) {
         edit.content = Content::Lines(compared);
     } else {
         edit.keep(match is_stored {
@@ -173,6 +160,72 @@ async fn compare(stores: &Stores<'_>, edit: &mut SlotEdit) {
             false => Reason::AlreadyHint,
         });
     }
+}
+
+/// Compares apparent hints of ours with the stored content. A line of other hints is an ordinary text, which has to
+/// be stored.
+async fn compare_line(
+    stores: &Stores<'_>,
+    line: Line,
+    decision: &mut Decision,
+) -> Result<Line, Reason> {
+    let Origin::Apparent(hints, otherwise) = line.origin else {
+        return Ok(line);
+    };
+    let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
+    for shown in hints {
+        let mut preview = String::new();
+        if let Some(stored) = &shown.own.stored {
+            let Some(found) = preview_of_content(stores, &shown, stored, decision).await? else {
+                return Ok(*otherwise);
+            };
+            preview = found;
+            locations.push(stored.location.clone());
+        }
+        texts.push(shown.text(stores.session, preview));
+    }
+    Ok(Line {
+        text: join(texts.iter().map(String::as_str)),
+        origin: Origin::There(locations),
+    })
+}
+
+/// Returns the preview of the `stored` content that a hint shows; `None` if the hint shows something else.
+async fn preview_of_content(
+    stores: &Stores<'_>,
+    shown: &Shown,
+    stored: &Stored,
+    decision: &mut Decision,
+) -> Result<Option<String>, Reason> {
+    let (hint, previewer) = (&shown.own.hint, &shown.previewer);
+    let is_short = hint.preview.len() <= shown.was_previewed_in;
+    let content = match stores.ask(&stored.backend, stored.whole(), decision).await {
+        Ok(Some(content)) => content,
+        // Too large to compare. A hint no longer than one of ours may be left alone.
+        Ok(None) if is_short && matches!(hint.kind, Kind::Truncated | Kind::Cleared) => {
+            return Err(Reason::Unverified);
+        }
+        Ok(None) => return Ok(None),
+        Err(Some(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
+        Err(error) => {
+            if let Some(error) = error {
+                decision.fail(ErrorSource::Store.said(&error));
+            }
+            return Err(Reason::StoreFailed);
+        }
+    };
+    let own = |text: &str| previewer.own(text, shown.was_previewed_in)?.ok();
+    if !shows_only(hint, &content, own) {
+        return Ok(None);
+    }
+    if hint.kind == Kind::Cleared && hint.preview.len() <= shown.budget {
+        return Ok(Some(hint.preview.clone()));
+    }
+    let text = texts_in(hint, &content).unwrap_or(&content);
+    let (preview, problem) = previewer.show(&text_of(text), shown.budget);
+    decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
+    Ok(Some(preview))
 }
 
 /// Stores the content of an edit, which is then ready, or stays as it is.
@@ -201,15 +254,31 @@ async fn store(stores: &Stores<'_>, edit: &mut SlotEdit) -> Result<(), OffloadEr
 async fn store_lines(
     stores: &Stores<'_>,
     edit: &mut SlotEdit,
-    lines: Vec<Line>,
-) -> Result<Substitute, NotDone> {
-    let mut stored = Vec::with_capacity(lines.len());
-    for line in lines {
-        stored.push(line.stored(stores, &mut edit.decision).await?);
+    mut lines: Vec<Line>,
+) -> Result<Vec<Part>, NotDone> {
+    for line in &mut lines {
+        match &line.origin {
+            Origin::New {
+                backend,
+                target,
+                content,
+                draft,
+            } => {
+                let decision = &mut edit.decision;
+                let save = stores.save(backend, target, content.clone(), decision);
+                let location = save.await?;
+                line.text = stores.session.hint((**draft).clone(), location.clone());
+                edit.decision.locations.extend(location);
+            }
+            Origin::There(at) => edit.decision.locations.extend(at.iter().cloned()),
+            Origin::Itself => {}
+            // It has been compared before.
+            Origin::Apparent(..) => return Err(NotDone::Kept(Reason::Unverified)),
+        }
     }
-    let put = edit.substitute(&stored);
+    let put = edit.put(&lines);
     // The store has chosen the name, or has failed.
-    if !edit.try_resize(&stores.session.meter, &put) {
+    if !edit.resize(&stores.session.meter, &put) {
         return Err(NotDone::Kept(Reason::NoGain));
     }
     Ok(put)
@@ -221,18 +290,80 @@ async fn store_given(
     edit: &mut SlotEdit,
     replacement: &Replacement,
     store: Option<(Arc<dyn Backend>, Target)>,
-) -> Result<Substitute, NotDone> {
+) -> Result<Vec<Part>, NotDone> {
     let mut location = None;
     if let (Some((backend, target)), Some(content)) = (store, replacement.content.clone()) {
         let decision = &mut edit.decision;
         location = stores.save(&backend, &target, content, decision).await?;
     }
-    let parts = replacement.show(location.as_ref()).map_err(|error| {
+    let put = replacement.show(location.as_ref()).map_err(|error| {
         edit.decision.fail(ErrorSource::Handler.said(&error));
         NotDone::Kept(Reason::Handler)
     })?;
-    let put = Substitute::Parts(parts);
     edit.resize(&stores.session.meter, &put);
     edit.decision.locations.extend(location);
     Ok(put)
+}
+
+/// The stores of a session, during one pass. One that is down is not asked again: a pass runs before every model call and
+/// should not wait for it again and again.
+struct Stores<'a> {
+    session: &'a Session,
+    /// Those that were unavailable, by their addresses in memory.
+    down: Mutex<HashSet<usize>>,
+}
+
+/// Reason for not making an edit.
+enum NotDone {
+    /// The slot stays as it is.
+    Kept(Reason),
+    /// The store failed, and so must the pass.
+    Failed(OffloadError),
+}
+
+impl Stores<'_> {
+    /// Awaits a store's answer. `Err(None)` if it was unavailable before and is not asked, as the decision then says.
+    async fn ask<T>(
+        &self,
+        store: &Arc<dyn Backend>,
+        answer: impl Future<Output = Result<T, BackendError>>,
+        decision: &mut Decision,
+    ) -> Result<T, Option<BackendError>> {
+        let address = Arc::as_ptr(store).cast::<()>().addr();
+        let down = || self.down.lock().unwrap_or_else(PoisonError::into_inner);
+        if down().contains(&address) {
+            decision.fail(
+                ErrorSource::Store.said("not tried: the store was unavailable during this pass"),
+            );
+            return Err(None);
+        }
+        let answer = answer.await;
+        if matches!(&answer, Err(error) if error.kind() == ErrorKind::Unavailable) {
+            down().insert(address);
+        }
+        answer.map_err(Some)
+    }
+
+    /// Stores `content` and returns its location; `None` if the store failed and the settings allow
+    /// the loss. Content that the store was not asked to save is never given up.
+    async fn save(
+        &self,
+        store: &Arc<dyn Backend>,
+        target: &Target,
+        content: Bytes,
+        decision: &mut Decision,
+    ) -> Result<Option<Location>, NotDone> {
+        let save = target.save(store, content);
+        let rule = self.session.settings.on_offload_error;
+        let is_kept = match self.ask(store, save, decision).await {
+            Ok(location) => return Ok(Some(location)),
+            Err(Some(error)) => rule.apply(decision, error).map_err(NotDone::Failed)?,
+            Err(None) => true,
+        };
+        if is_kept {
+            return Err(NotDone::Kept(Reason::StoreFailed));
+        }
+        decision.outcome = Outcome::Lost;
+        Ok(None)
+    }
 }

@@ -1,31 +1,24 @@
 //! Proposes what to clear, result by result: everything old that gains anything, oldest first.
 
-use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edit::{Content, SlotEdit};
-use super::lines::{Line, Source, Stubs};
+use super::lines::{Content, Line, Origin, SlotEdit, Source, Stubs};
 use crate::backend::content::Id;
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::config::{Policy, Settings};
-use crate::decisions::Substitute;
-use crate::format::PartRef;
+use crate::config::Settings;
 use crate::guard::{HandlerError, guard};
 use crate::handler::{Action, ClearHandler, ToolOutcome};
-use crate::json::{Leaving, leaving};
+use crate::json::{Frame, Leaving, leaving};
 use crate::middleware::Turn;
-use crate::report::{DecisionFailure, ErrorSource, Outcome, Reason, Subject};
+use crate::preview::text::lines::opening;
+use crate::report::{ErrorSource, Outcome, Reason, Subject};
 use crate::session::Session;
-use crate::slots::{Item, ItemContent, Known, Place, Slots};
+use crate::slots::{Item, Known, Place, Slots};
 
-/// The treatment of short errors, which tell the model what not to try again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ShortErrors {
-    Stay,
-    Go,
-}
+/// Maximum length in bytes of what is shown of a string in arguments: its first line.
+const MAX_FIRST_LINE: usize = 80;
 
 /// The bounds of a pass.
 #[derive(Clone, Copy)]
@@ -70,71 +63,82 @@ pub(super) struct Planner<'a> {
     slots: &'a Slots<'a>,
     /// Edits so far, in the order of the conversation.
     edits: Vec<SlotEdit>,
-    /// The edits that keep short errors, and the results that these are, with their numbers.
-    short_errors: Vec<(usize, usize, &'a Item<'a>)>,
+    /// The edits that keep short errors, and the results that these are.
+    short_errors: Vec<(usize, &'a Item<'a>)>,
+    /// True once short errors go too. They tell the model what not to try again.
+    takes_short_errors: bool,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
     taken: HashSet<Place>,
     stubs: Stubs<'a>,
 }
 
-impl<'a> Planner<'a> {
-    pub(super) fn new(
-        session: &'a Session,
-        bounds: Bounds,
-        known: &'a Known,
-        slots: &'a Slots<'a>,
-        taken: HashSet<Place>,
-    ) -> Self {
-        Self {
-            session,
-            bounds,
-            known,
-            slots,
-            edits: Vec::new(),
-            short_errors: Vec::new(),
-            taken,
-            stubs: Stubs::new(session),
+/// Decides about every result, oldest first, of a conversation of `counted` tokens, but for places that are `taken`.
+pub(super) fn choose<'a>(
+    session: &'a Session,
+    bounds: Bounds,
+    known: &'a Known,
+    slots: &'a Slots<'a>,
+    taken: HashSet<Place>,
+    counted: u64,
+) -> Vec<SlotEdit> {
+    let mut planner = Planner {
+        session,
+        bounds,
+        known,
+        slots,
+        edits: Vec::new(),
+        short_errors: Vec::new(),
+        takes_short_errors: false,
+        taken,
+        stubs: Stubs::new(session),
+    };
+    for item in slots.results() {
+        planner.stubs.begin(item);
+        planner.choose_item(item);
+        if session.settings.clear_tool_inputs {
+            planner.choose_arguments(item);
         }
     }
-
-    /// Decides about every result, oldest first, of a conversation of `counted` tokens.
-    pub(super) fn choose(mut self, counted: u64) -> Vec<SlotEdit> {
-        let slots = self.slots;
-        for (at, item) in slots.results().enumerate() {
-            self.stubs.begin(at, item.call_id);
-            self.choose_result(at, item, ShortErrors::Stay);
-            if self.session.settings.clear_tool_inputs {
-                self.choose_arguments(item);
+    let policy = session.policy("");
+    if policy.backend().is_some() && policy.clears() {
+        for item in &slots.items {
+            if planner.takes_text(item, counted) {
+                planner.stubs.begin(item);
+                planner.choose_item(item);
             }
         }
-        self.choose_texts(counted);
-        self.choose_errors(counted);
-        self.edits
     }
+    planner.choose_errors(counted);
+    planner.edits
+}
 
+impl<'a> Planner<'a> {
     /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
     /// too, until it does.
     fn choose_errors(&mut self, counted: u64) {
-        let planned = self.edits.iter().filter(|edit| edit.is_pending());
+        self.takes_short_errors = true;
+        let planned = self.edits.iter().filter(|edit| edit.goes());
         let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
-        for (kept, at, item) in std::mem::take(&mut self.short_errors) {
+        for (kept, item) in std::mem::take(&mut self.short_errors) {
             if left <= i128::from(self.bounds.threshold) {
                 return;
             }
-            self.stubs.begin(at, item.call_id);
-            self.choose_result(at, item, ShortErrors::Go);
-            if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
+            self.stubs.begin(item);
+            self.choose_item(item);
+            if let Some(edit) = self.edits.pop().filter(SlotEdit::goes) {
                 left -= edit.freed();
                 self.edits[kept] = edit;
             }
         }
     }
 
-    fn choose_result(&mut self, at: usize, item: &'a Item<'a>, errors: ShortErrors) {
+    /// Decides about a result or a user's text.
+    fn choose_item(&mut self, item: &'a Item<'a>) {
         if self.taken.contains(&item.place) {
             return;
         }
         let policy = self.session.policy(item.tool);
+        let is_final = || self.session.is_final(policy, item.content.parts());
         let is_short_error = item.grounds.is_error
             && policy.keep_errors
             && item.bytes <= policy.preview_length.at_most() as u64;
@@ -142,77 +146,39 @@ impl<'a> Planner<'a> {
             .reason_of_age(self.bounds.recent_rounds)
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(item.is_fixed.then_some(Reason::Ambiguous))
-            .or_else(|| self.final_reason(item.parts(), item, policy))
-            .or((is_short_error && errors == ShortErrors::Stay).then_some(Reason::ShortError));
+            .or_else(|| self.known.settled.get(&item.grounds).copied())
+            .or_else(|| is_final().then_some(Reason::AlreadyHint))
+            .or((is_short_error && !self.takes_short_errors).then_some(Reason::ShortError));
         if let Some(stays) = stays {
             if stays == Reason::ShortError {
-                self.short_errors.push((self.edits.len(), at, item));
+                self.short_errors.push((self.edits.len(), item));
             }
-            return self.edits.push(SlotEdit::kept(item, stays));
+            return self.keep(item, stays);
         }
+        let subject = item.place.subject;
         let mut failure = None;
-        if let Some(handler) = policy.hooks.clear_handler.clone() {
+        if let (Subject::Result, Some(handler)) = (subject, policy.hooks.clear_handler.clone()) {
             match self.ask(&*handler, item) {
                 Ok(edit) => return self.edits.push(edit),
                 Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
-        let (of, wrong_id) = self.source(item, item.tool, Subject::Result);
-        let parts = item.parts().iter().zip(1..);
-        let lines: Vec<Line> = parts
-            .map(|(part, number)| self.stubs.part(&of, *part, number))
-            .collect();
-        let stores = lines.iter().any(|line| matches!(line, Line::Store { .. }));
-        let outcome = match policy.backend() {
-            None => Outcome::Lost,
-            Some(_) if stores => Outcome::Cleared,
-            Some(_) => Outcome::Shortened,
-        };
-        let edit = SlotEdit::new(item, outcome);
-        self.propose(edit, lines, failure.or(wrong_id).or_else(|| of.failure()));
+        let mut of = self.source(item, item.tool, subject);
+        of.failure = failure.or(of.failure);
+        let mut lines = Vec::new();
+        for (part, number) in item.content.parts().iter().zip(1..) {
+            lines.push(self.stubs.part(&mut of, *part, number));
+        }
+        self.propose(item, lines, None, of);
     }
 
-    /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
-    fn choose_texts(&mut self, counted: u64) {
-        let slots = self.slots;
-        let policy = self.session.policy("");
-        if policy.backend().is_none() || !policy.clears() {
-            return;
-        }
-        for item in &slots.items {
-            let ItemContent::Text(text) = item.content else {
-                continue;
-            };
-            if self.taken.contains(&item.place) || !self.takes_text(item, counted) {
-                continue;
-            }
-            let part = PartRef::Text(text);
-            let stays = item
-                .reason_of_age(self.bounds.recent_rounds)
-                .or(item.is_fixed.then_some(Reason::Ambiguous))
-                .or_else(|| self.final_reason(&[part], item, policy));
-            if let Some(stays) = stays {
-                self.edits.push(SlotEdit::kept(item, stays));
-                continue;
-            }
-            self.stubs.begin(usize::MAX, "");
-            let of = Source {
-                id: Id::of_call(""),
-                tool: "",
-                policy,
-                previewer: policy.previewer("", String::new),
-                length: policy.preview_length,
-                subject: Subject::UserText,
-                problem: OnceCell::new(),
-            };
-            let line = self.stubs.part(&of, part, 1);
-            let edit = SlotEdit::new(item, Outcome::Cleared);
-            self.propose(edit, vec![line], of.failure());
-        }
+    /// Keeps an item as it is.
+    fn keep(&mut self, item: &Item<'_>, reason: Reason) {
+        self.edits.push(SlotEdit::new(item, Outcome::Kept(reason)));
     }
 
-    /// Returns true if a user's text goes, in a conversation of `counted` tokens. In an emergency, so does one
-    /// over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
+    /// Returns true if an item is a user's text that goes, in a conversation of `counted` tokens. In an emergency, so does
+    /// one over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
     fn takes_text(&self, item: &Item<'_>, counted: u64) -> bool {
         let settings = &self.session.settings;
         let (above, is_enough) = match settings.clear_user_texts_above {
@@ -223,7 +189,7 @@ impl<'a> Planner<'a> {
                 (settings.max_length_for_trunc, is_enough)
             }
         };
-        is_enough && item.bytes > above as u64
+        item.place.subject == Subject::UserText && is_enough && item.bytes > above as u64
     }
 
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
@@ -246,69 +212,63 @@ impl<'a> Planner<'a> {
             .or(call.is_signed.then_some(Reason::Signed))
             .or(item.is_fixed.then_some(Reason::Ambiguous));
         if let Some(stays) = stays {
-            return self.edits.push(SlotEdit::kept(item, stays));
+            return self.keep(item, stays);
         }
         let text = call.arguments.text();
         let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
-            return self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
+            return self.keep(item, Reason::AlreadyHint);
         };
-        let (of, wrong_id) = self.source(result, item.tool, Subject::Arguments);
-        let contents = contents.into_iter().zip(1..);
-        let lines = contents
-            .map(|(content, n)| self.stubs.argument(&of, content, n, frame.is_some()))
-            .collect();
-        let outcome = match policy.backend() {
-            None => Outcome::Lost,
-            Some(_) => Outcome::Cleared,
-        };
-        let mut edit = SlotEdit::new(item, outcome);
-        edit.frame = frame;
-        self.propose(edit, lines, wrong_id);
+        let of = self.source(result, item.tool, Subject::Arguments);
+        let mut lines = Vec::new();
+        for (content, number) in contents.into_iter().zip(1..) {
+            let shown = match frame {
+                Some(_) => of.length.bytes_for(content.len() as u64),
+                None => 0,
+            };
+            let preview = opening(&content, shown.min(MAX_FIRST_LINE)).to_owned();
+            lines.push((self.stubs).store(&of, content.into(), None, preview, number));
+        }
+        self.propose(item, lines, frame, of);
     }
 
-    /// Reason why a result is never replaced.
-    fn final_reason(
-        &self,
-        parts: &[PartRef<'_>],
-        item: &Item<'_>,
-        policy: &Policy,
-    ) -> Option<Reason> {
-        let known = self.known.settled.get(&item.grounds).copied();
-        known.or_else(|| {
-            let is_final = self.session.is_final(policy, parts);
-            is_final.then_some(Reason::AlreadyHint)
-        })
-    }
-
-    /// The names and the previewer for a result or its call, and the failure of a callback asked for the id.
-    fn source(
-        &self,
-        result: &Item<'_>,
-        tool: &'a str,
-        subject: Subject,
-    ) -> (Source<'a>, Option<DecisionFailure>) {
+    /// The names and the previewer for a result, its call or a user's text, which gets a preview of the length that a
+    /// truncated result has.
+    fn source(&self, item: &Item<'_>, tool: &'a str, subject: Subject) -> Source<'a> {
         let session = self.session;
-        let call = || self.slots.call_of(result);
-        let (id, failure) = session.id_of(Phase::Clear, result.call_id, call);
-        let policy = session.policy(result.tool);
-        let source = Source {
+        let policy = session.policy(item.tool);
+        let call = || self.slots.call_of(item);
+        let ((id, failure), length) = match subject {
+            Subject::UserText => ((Id::of_call(""), None), policy.preview_length),
+            Subject::Result | Subject::Arguments => {
+                let id = session.id(Phase::Clear, item.call_id, None, call);
+                (id, policy.stub_length)
+            }
+        };
+        Source {
             id,
             tool,
             policy,
             previewer: policy.previewer(tool, || call().arguments),
-            length: policy.stub_length,
+            length,
             subject,
-            problem: OnceCell::new(),
-        };
-        (source, failure)
+            failure,
+        }
     }
 
     /// Proposes to replace an item by lines, if that is expected to be a gain.
-    fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, failure: Option<DecisionFailure>) {
-        edit.decision.fail_first(failure);
-        let put = edit.substitute(&lines);
-        let is_gain = edit.try_resize(&self.session.meter, &put);
+    fn propose(&mut self, item: &Item<'_>, lines: Vec<Line>, frame: Option<Frame>, of: Source<'_>) {
+        let is_new = |line: &Line| matches!(line.origin, Origin::New { .. });
+        let outcome = match of.policy.backend() {
+            None => Outcome::Lost,
+            Some(_) if lines.iter().any(is_new) => Outcome::Cleared,
+            Some(_) => Outcome::Shortened,
+        };
+        let mut edit = SlotEdit::new(item, outcome);
+        edit.frame = frame;
+        edit.decision.fail_first(of.failure);
+        let put = edit.put(&lines);
+        let is_gain = edit.resize(&self.session.meter, &put);
         edit.content = Content::Lines(lines);
         // Only the store can tell whether it really is a hint of ours.
         if !is_gain && !edit.has_to_be_compared() {
@@ -328,46 +288,43 @@ impl Planner<'_> {
         item: &Item<'_>,
     ) -> Result<SlotEdit, Option<HandlerError>> {
         if item.id.digest != item.grounds.print {
-            return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
+            return Ok(SlotEdit::new(item, Outcome::Kept(Reason::AlreadyHint)));
         }
         let call = self.slots.call_of(item);
+        let parts = item.content.parts().iter();
         let outcome = ToolOutcome {
             call: call.clone(),
-            parts: item.parts().iter().map(|part| (*part).into()).collect(),
+            parts: parts.map(|part| (*part).into()).collect(),
             is_error: item.grounds.is_error,
         };
         let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
         let replacement = match handled {
             Action::Default => return Err(None),
-            Action::Keep => return Ok(SlotEdit::kept(item, Reason::Handler)),
+            Action::Keep => return Ok(SlotEdit::new(item, Outcome::Kept(Reason::Handler))),
             Action::Replace(replacement) => replacement,
         };
-        let arguments = match &replacement.arguments {
-            Some(text) => self.arguments(item, text).map_err(Some)?,
-            None => None,
-        };
+        let arguments = replacement.arguments.as_deref();
+        let arguments = arguments.map(|text| self.arguments(item, text));
+        let arguments = arguments.transpose().map_err(Some)?.flatten();
         let session = self.session;
         let (mut failure, mut store) = (None, None);
         if let (Some(content), Some(backend)) =
             (&replacement.content, session.policy(item.tool).backend())
         {
-            let (id, wrong) = session.id_for(Phase::Clear, &replacement, &call);
+            let own = replacement.id.as_deref();
+            let (id, wrong) = session.id(Phase::Clear, &call.id, own, || call.clone());
             failure = wrong;
-            let digest = digest(content);
-            let target = self.stubs.target(&id, "", None, &digest);
+            let target = self.stubs.target(&id, "", None, &digest(content));
             store = Some((Arc::clone(backend), target));
         }
-        let location = store
-            .as_ref()
-            .map(|(backend, target)| target.expected(backend));
-        let shown = replacement.show(location.as_ref()).map_err(Some)?;
-        let outcome = match store {
-            Some(_) => Outcome::Replaced,
-            None => Outcome::Lost,
+        let (location, outcome) = match &store {
+            Some((backend, target)) => (Some(target.expected(backend)), Outcome::Replaced),
+            None => (None, Outcome::Lost),
         };
+        let shown = replacement.show(location.as_ref()).map_err(Some)?;
         let mut edit = SlotEdit::new(item, outcome);
         edit.content = Content::Given(Box::new(replacement), store);
-        edit.resize(&session.meter, &Substitute::Parts(shown));
+        edit.resize(&session.meter, &shown);
         edit.decision.fail_first(failure);
         if let Some(mut arguments) = arguments {
             arguments.decision.outcome = outcome;
@@ -392,7 +349,7 @@ impl Planner<'_> {
         if item.is_fixed || self.taken.contains(&item.place) {
             return Ok(None);
         }
-        let put = Substitute::Arguments(text.to_owned());
+        let put = vec![text.into()];
         let mut edit = SlotEdit::new(item, Outcome::Replaced);
         edit.resize(&self.session.meter, &put);
         edit.content = Content::Ready(put);

@@ -1,13 +1,12 @@
 //! Counts the tokens of a conversation. Known texts cost a hash of their bytes; JSON as a value becomes a text for it.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::Value;
 use tokio::runtime::Handle;
 
 use crate::fingerprint::Fingerprint;
-use crate::format::{Call, Conversation, PartRef, Piece};
+use crate::format::{Conversation, Piece};
 use crate::middleware::Turn;
 use crate::report::{CountKind, TokenCount};
 use crate::rounds::{is_compaction, last_turn, unknown_with};
@@ -73,18 +72,10 @@ pub(crate) fn count_tokens(meter: &Meter, conversation: &dyn Conversation, tools
 
 /// The definitions of tools that the model is given: those with `defer_loading` only once a search
 /// has loaded them.
-fn loaded<'t>(tools: &'t [Value], conversation: &dyn Conversation) -> Vec<Cow<'t, Value>> {
-    let is_deferred = |tool: &Value| {
-        let mut places = [tool, &tool["function"]].into_iter();
-        places.any(|place| place["defer_loading"] == Value::Bool(true))
-    };
-    let inner = |tool: &Value| {
-        tool["tools"]
-            .as_array()
-            .is_some_and(|tools| tools.iter().any(is_deferred))
-    };
-    if !tools.iter().any(|tool| is_deferred(tool) || inner(tool)) {
-        return tools.iter().map(Cow::Borrowed).collect();
+fn loaded(tools: &[Value], conversation: &dyn Conversation) -> Vec<String> {
+    let texts: Vec<String> = tools.iter().map(Value::to_string).collect();
+    if !texts.iter().any(|text| text.contains("defer_loading")) {
+        return texts;
     }
     let mut names = HashSet::new();
     for message in 0..conversation.len() {
@@ -97,18 +88,17 @@ fn loaded<'t>(tools: &'t [Value], conversation: &dyn Conversation) -> Vec<Cow<'t
         });
     }
     let is_loaded = |tool: &Value| {
-        let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
-        !is_deferred(tool) || name.is_some_and(|name| names.contains(name))
+        let mut places = [tool, &tool["function"]].into_iter();
+        let name = places.clone().find_map(|place| place["name"].as_str());
+        !places.any(|place| place["defer_loading"] == true)
+            || name.is_some_and(|name| names.contains(name))
     };
     let given = tools.iter().filter(|tool| is_loaded(tool)).map(|tool| {
-        if !inner(tool) {
-            return Cow::Borrowed(tool);
-        }
         let mut tool = tool.clone();
-        if let Some(tools) = tool["tools"].as_array_mut() {
+        if let Some(tools) = tool.get_mut("tools").and_then(Value::as_array_mut) {
             tools.retain(is_loaded);
         }
-        Cow::Owned(tool)
+        tool.to_string()
     });
     given.collect()
 }
@@ -160,10 +150,12 @@ impl<'c> Visitor<'c> {
             new: Vec::new(),
         };
         for message in from..conversation.len() {
-            visitor.message(conversation, message);
+            visitor.add(PER_MESSAGE);
+            (visitor.in_result, visitor.is_for_program) = (false, false);
+            conversation.visit(message, &mut |piece| visitor.see(piece));
         }
         for tool in loaded(tools, conversation) {
-            visitor.text(tool.to_string().into());
+            visitor.text(tool.into());
         }
         visitor
     }
@@ -199,44 +191,36 @@ impl<'c> Visitor<'c> {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
-    fn message(&mut self, conversation: &'c dyn Conversation, message: usize) {
-        self.add(PER_MESSAGE);
-        conversation.visit(message, &mut |piece| match piece {
+    fn see(&mut self, piece: Piece<'c>) {
+        match piece {
             Piece::Role(_) => (self.in_result, self.is_for_program) = (false, false),
             Piece::Result(head) => {
                 self.in_result = true;
                 self.is_for_program = head.is_for_program || self.programs.contains(head.id);
             }
-            Piece::Content(part) => self.part(part),
-            Piece::Call(call) => self.call(call),
-        });
-        (self.in_result, self.is_for_program) = (false, false);
-    }
-
-    fn part(&mut self, part: PartRef<'c>) {
-        if !self.in_result && is_compaction(part) {
-            // The provider ignores all that stands before it.
-            self.tokens = PER_MESSAGE;
-            self.new.clear();
-        }
-        if !self.is_for_program {
-            self.add(media_cost(part));
-            if let Some(text) = Text::of_part(part) {
-                self.text(text);
+            Piece::Content(part) => {
+                if !self.in_result && is_compaction(part) {
+                    // The provider ignores all that stands before it.
+                    self.tokens = PER_MESSAGE;
+                    self.new.clear();
+                }
+                if !self.is_for_program {
+                    self.add(media_cost(part));
+                    Text::of_part(part)
+                        .into_iter()
+                        .for_each(|text| self.text(text));
+                }
+            }
+            Piece::Call(call) => {
+                self.is_for_program = false;
+                if !call.is_for_program {
+                    self.text(call.name.into());
+                    self.text(call.arguments.text().into());
+                } else if !call.id.is_empty() {
+                    self.programs.insert(call.id);
+                }
             }
         }
-    }
-
-    fn call(&mut self, call: Call<'c>) {
-        self.is_for_program = false;
-        if call.is_for_program {
-            if !call.id.is_empty() {
-                self.programs.insert(call.id);
-            }
-            return;
-        }
-        self.text(call.name.into());
-        self.text(call.arguments.text().into());
     }
 
     /// Counts a text.

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use crate::backend::BackendError;
 use crate::config::Policy;
 use crate::content::{Body, Part, ToolOutput};
-use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
+use crate::decisions::{Decided, Moment, WrittenPart};
 use crate::error::OffloadError;
 use crate::format::PartRef;
 use crate::ours::{Classified, classify};
@@ -19,16 +19,13 @@ use crate::truncate::truncate;
 /// Number of results that are treated at once.
 const AT_ONCE: usize = 8;
 
-/// Longer JSON over the limit is text from the start.
-const LONGEST_VALUE: usize = 1024 * 1024;
-
 /// A result that has been treated.
 pub(super) struct Arrived {
     pub(super) place: Place,
     pub(super) decision: Decision,
     /// The parts to show and the decision to remember; `None` if the result stays.
-    pub(super) put: Option<(Substitute, Decided)>,
-    /// The grounds on which it is remembered that the result stays.
+    pub(super) put: Option<(Vec<Part>, Decided)>,
+    /// The grounds on which the result stays for good.
     kept: Option<Grounds>,
 }
 
@@ -79,7 +76,9 @@ fn may_change(policy: &Policy, item: &Item<'_>) -> bool {
     );
     let is_long =
         |part: &PartRef<'_>| matches!(part, PartRef::Text(text) if text.len() > previewed);
-    policy.hooks.trunc_handler.is_some() || item.bytes > within || item.parts().iter().any(is_long)
+    policy.hooks.trunc_handler.is_some()
+        || item.bytes > within
+        || item.content.parts().iter().any(is_long)
 }
 
 async fn treat(
@@ -88,28 +87,27 @@ async fn treat(
     item: &Item<'_>,
 ) -> Result<Arrived, OffloadError> {
     let policy = session.policy(item.tool);
-    let kept = |decision: Decision, kept| Arrived {
+    let mut arrived = Arrived {
         place: item.place,
-        decision,
+        decision: item.decision(Outcome::Kept(Reason::Ambiguous)),
         put: None,
-        kept,
-    };
-    let unchanged = |reason| {
-        let mut decision = item.decision();
-        decision.outcome = Outcome::Kept(reason);
-        decision
+        kept: Some(item.grounds),
     };
     let Some(originals) = originals(policy, item) else {
-        return Ok(kept(unchanged(Reason::Ambiguous), Some(item.grounds)));
+        return Ok(arrived);
     };
     // Hints over a limit that has become smaller since still lead to their originals.
     match are_hints(session, policy, item.bytes, &originals).await {
-        Ok(true) => return Ok(kept(unchanged(Reason::AlreadyHint), Some(item.grounds))),
+        Ok(true) => {
+            arrived.decision.outcome = Outcome::Kept(Reason::AlreadyHint);
+            return Ok(arrived);
+        }
         Ok(false) => {}
         Err(error) => {
-            let mut decision = unchanged(Reason::StoreFailed);
-            decision.fail_first(ErrorSource::Store.said(&error));
-            return Ok(kept(decision, None));
+            arrived.decision.outcome = Outcome::Kept(Reason::StoreFailed);
+            arrived.decision.fail(ErrorSource::Store.said(&error));
+            arrived.kept = None;
+            return Ok(arrived);
         }
     }
     let output = ToolOutput {
@@ -117,37 +115,41 @@ async fn treat(
         is_error: item.grounds.is_error,
     };
     let mut truncated = truncate(session, &slots.call_of(item), output).await?;
-    let Some(mut decision) = truncated.report.decisions.pop() else {
-        return Ok(kept(unchanged(Reason::Excluded), Some(item.grounds)));
+    let Some(decision) = truncated.report.decisions.pop() else {
+        arrived.decision.outcome = Outcome::Kept(Reason::Excluded);
+        return Ok(arrived);
     };
     // The pass counts what is shown now.
-    (decision.message, decision.tokens) = (Some(item.place.message), None);
+    let (message, tokens) = (arrived.decision.message, None);
+    arrived.decision = Decision {
+        message,
+        tokens,
+        ..decision
+    };
+    let decision = &mut arrived.decision;
     match decision.outcome {
         Outcome::Kept(reason) => {
-            let is_final = decision.error.is_none() && reason != Reason::StoreFailed;
-            Ok(kept(decision, is_final.then_some(item.grounds)))
+            if decision.error.is_some() || reason == Reason::StoreFailed {
+                arrived.kept = None;
+            }
         }
         // One of several texts could not be stored. Written down, that half would be repeated for ever.
         Outcome::Truncated if decision.error_source == Some(ErrorSource::Store) => {
             decision.keep(Reason::StoreFailed);
-            Ok(kept(decision, None))
+            arrived.kept = None;
         }
         _ => {
-            let put = Substitute::Parts(truncated.parts);
             let decided = Decided {
                 slot: item.id,
                 moment: Moment::Arrival,
-                put: WrittenReplacement::of(&put, &originals),
+                put: WrittenPart::all(&truncated.parts, &originals),
                 locations: decision.locations.clone(),
             };
-            Ok(Arrived {
-                place: item.place,
-                decision,
-                put: Some((put, decided)),
-                kept: None,
-            })
+            arrived.put = Some((truncated.parts, decided));
+            arrived.kept = None;
         }
     }
+    Ok(arrived)
 }
 
 /// Returns true if a result is over the limit, and within it but for hints that show only what is
@@ -171,24 +173,15 @@ async fn are_hints(
     Ok(others < bytes && others <= limit)
 }
 
-/// The parts of a result as values; `None` if it has media that can't be written again as they are.
+/// The parts of a result as values, JSON over the limit as the text that is stored; `None` if it has media that can't be
+/// written again as they are.
 fn originals(policy: &Policy, item: &Item<'_>) -> Option<Vec<Part>> {
-    let limit = policy.max_length_for_trunc;
     let part = |part: &PartRef<'_>| match part {
-        PartRef::Media { data, .. } => data.decode().map(|_| (*part).into()),
-        PartRef::Json(json) => {
-            let text = json.text();
-            if text.len() <= limit {
-                return Some((*part).into());
-            }
-            // Only JSON over the limit is stored, and then in its own spelling. A value takes many times as much
-            // memory as its text.
-            let is_short = text.len() <= limit.max(LONGEST_VALUE);
-            let value = is_short.then(|| json.to_value()).flatten();
-            let value = value.filter(|value| value.to_string() == text);
-            Some(value.map_or_else(|| text.into_owned().into(), Part::Json))
+        PartRef::Media { data, .. } if data.decode().is_none() => None,
+        PartRef::Json(json) if json.text().len() > policy.max_length_for_trunc => {
+            Some(json.text().into_owned().into())
         }
         part => Some((*part).into()),
     };
-    item.parts().iter().map(part).collect()
+    item.content.parts().iter().map(part).collect()
 }

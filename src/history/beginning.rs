@@ -1,7 +1,8 @@
 //! A name for a conversation that has none, made of its beginning.
 
 use crate::fingerprint::FieldPrint;
-use crate::format::{Conversation, PartRef, Piece, Role};
+use crate::format::{Conversation, PartRef};
+use crate::rounds::{Item, ItemContent, items};
 
 /// Random characters from which a call's id is taken for one that no other conversation has.
 const MIN_RANDOM: usize = 12;
@@ -36,54 +37,41 @@ fn is_random(id: &str, tool: &str) -> bool {
 /// before it count. A history that has lost its calls is named by its first result and that result's
 /// texts, since an id alone may be seen in a location. Who does not know `secret` can't compute it.
 pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Option<String> {
-    let (mut said, mut said_bytes, mut is_user) = (FieldPrint::new(b'u', b""), 0, false);
-    let mut found: Option<(bool, FieldPrint)> = None;
-    for message in 0..conversation.len() {
-        let mut is_result = false;
-        conversation.visit(message, &mut |piece| {
-            if let Some((_, first)) = &mut found {
-                match piece {
-                    Piece::Content(PartRef::Text(text)) if is_result => {
-                        first.add(b't', text.as_bytes());
-                    }
-                    Piece::Content(_) => {}
-                    _ => is_result = false,
-                }
-                return;
-            }
-            match piece {
-                Piece::Role(role) => is_user = role == Role::User,
-                Piece::Content(PartRef::Text(text)) if is_user => {
-                    said.add(b't', text.as_bytes());
-                    said_bytes += text.len() as u64;
-                }
-                Piece::Content(_) => {}
-                Piece::Call(call) => {
-                    let arguments = call.arguments.text();
-                    let mut first = FieldPrint::new(b'c', call.id.as_bytes());
-                    first.add(b'n', call.name.as_bytes());
-                    first.add(b'a', arguments.as_bytes());
-                    found = Some((is_random(call.id, call.name), first));
-                }
-                Piece::Result(head) => {
-                    is_result = true;
-                    let name = head.name.unwrap_or_default();
-                    let mut first = FieldPrint::new(b'r', head.id.as_bytes());
-                    first.add(b'n', name.as_bytes());
-                    found = Some((is_random(head.id, name), first));
-                }
-            }
-        });
-        if found.is_some() {
-            break;
+    let items = items(conversation);
+    let is_text = |item: &Item<'_>| matches!(item.content, ItemContent::Text(_));
+    let before = items.iter().take_while(|item| is_text(item)).count();
+    let first = items.get(before)?;
+    let kind = match first.content {
+        ItemContent::Call(_) => b'c',
+        ItemContent::Result { .. } | ItemContent::Text(_) => b'r',
+    };
+    let mut print = FieldPrint::new(kind, first.call_id.as_bytes());
+    print.add(b'n', first.tool.as_bytes());
+    if let ItemContent::Call(call) = first.content {
+        print.add(b'a', call.arguments.text().as_bytes());
+    }
+    add_texts(&mut print, first);
+    if !is_random(first.call_id, first.tool) {
+        let (mut said, mut bytes) = (FieldPrint::new(b'u', b""), 0);
+        for item in &items[..before] {
+            bytes += add_texts(&mut said, item);
+        }
+        print.add_print(b's', bytes, said.finish());
+    }
+    print.add(b'k', secret);
+    Some(format!("c-{:032x}", print.finish()))
+}
+
+/// Adds the texts of a result, or a user's text. Returns their number of bytes.
+fn add_texts(print: &mut FieldPrint, item: &Item<'_>) -> u64 {
+    let mut bytes = 0;
+    for part in item.content.parts() {
+        if let PartRef::Text(text) = part {
+            print.add(b't', text.as_bytes());
+            bytes += text.len() as u64;
         }
     }
-    let (is_random, mut first) = found?;
-    if !is_random {
-        first.add_print(b's', said_bytes, said.finish());
-    }
-    first.add(b'k', secret);
-    Some(format!("c-{:032x}", first.finish()))
+    bytes
 }
 
 #[cfg(test)]

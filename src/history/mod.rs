@@ -3,7 +3,7 @@
 //!
 //! 1. **Catch up** (`slots/memory.rs`): the records that other processes have written since
 //!    are read.
-//! 2. **Read** (`rounds.rs`, `slots/reading.rs`), while the store answers: each result and each call's arguments gets an
+//! 2. **Read** (`rounds.rs`, `slots.rs`), while the store answers: each result and each call's arguments gets an
 //!    identity that is the same in every process.
 //! 3. **Repeat**: what was decided before is put over the messages, which stay as
 //!    they are (`slots/overlay.rs`).
@@ -22,8 +22,8 @@ use std::collections::HashSet;
 use futures_util::future::join;
 
 use crate::backend::BackendError;
-use crate::clear::Pass;
-use crate::decisions::{Decided, Records};
+use crate::clear::pass;
+use crate::decisions::Decided;
 use crate::error::OffloadError;
 use crate::middleware::Turn;
 use crate::report::{ErrorSource, Outcome, Reason, Report};
@@ -48,148 +48,129 @@ pub(crate) async fn reduce(
         last_usage: None,
         ..*turn
     };
-    let history = History {
-        session,
-        memory,
-        records: memory.records(session),
-    };
-    let mut attempt = 1;
-    let (puts, report) = loop {
-        let is_last = attempt == ATTEMPTS;
-        if let Some(done) = history.attempt(&turn, is_last).await? {
-            break done;
+    let mut left = ATTEMPTS;
+    loop {
+        left -= 1;
+        if let Some((puts, report)) = attempt(session, memory, &turn, left == 0).await? {
+            puts.apply(turn.conversation);
+            return Ok(report);
         }
-        attempt += 1;
-    };
-    puts.apply(turn.conversation);
-    Ok(report)
+    }
 }
 
-/// One call, over all its attempts.
-struct History<'a> {
-    session: &'a Session,
-    memory: &'a Memory,
-    records: Option<&'a Records>,
-}
-
-impl History<'_> {
-    /// Returns the replacements and the report; `None` if another process has decided something
-    /// meanwhile.
-    async fn attempt(
-        &self,
-        turn: &Turn<'_>,
-        is_last: bool,
-    ) -> Result<Option<(Puts, Report)>, OffloadError> {
-        let (memory, records) = (self.memory, self.records);
-        // The store is asked first, and reads while the history is read here.
-        let (caught_up, slots) = join(memory.catch_up(self.session, records), async {
-            Slots::of(&*turn.conversation, &memory.known().originals)
-        })
-        .await;
-        let mut overlay = Overlay::new(&*turn.conversation);
-        let (repeated, known) = {
-            let known = memory.known();
-            let repeated = repeat(self.session, &known, &slots, &mut overlay);
-            (repeated, known.records)
-        };
-        let mut report = Report {
-            decisions: repeated.decisions,
-            ..Report::default()
-        };
-        if let Err(error) = caught_up {
-            // Nothing new is done without knowing what others have decided.
-            report.records_error = Some(self.failed(&slots, error)?);
-            return Ok(Some((overlay.puts, report)));
-        }
-        let before = overlay.puts.clone();
-        let passed = repeated.passed;
-        let decided = self.decide(turn, &slots, passed, &mut overlay, &mut report);
-        let decided = decided.await?;
-        let problem = if decided.is_empty() {
-            None
-        } else if is_last {
-            Some(BUSY.to_owned())
-        } else {
-            match memory.decide(records, known, decided).await {
-                Ok(true) => None,
-                Ok(false) => return Ok(None),
-                Err(error) => Some(self.failed(&slots, error)?),
-            }
-        };
-        let puts = match problem {
-            None => overlay.puts,
-            Some(problem) => {
-                leave_new(&mut report, &problem);
-                report.records_error = Some(problem);
-                before
-            }
-        };
-        Ok(Some((puts, report)))
-    }
-
-    /// Truncates what is new and runs the clear pass, over the overlay, but for places that are `taken`. Returns
-    /// what is to be written down.
-    async fn decide(
-        &self,
-        turn: &Turn<'_>,
-        slots: &Slots<'_>,
-        taken: HashSet<Place>,
-        overlay: &mut Overlay<'_>,
-        report: &mut Report,
-    ) -> Result<Vec<Decided>, OffloadError> {
-        let is_decided = |item: &Item<'_>| turn.repeats_only || overlay.is_put(item.place);
-        let arrived = arrive(self.session, self.memory, slots, is_decided).await?;
-        let mut decided = Vec::new();
-        for one in arrived {
-            report.decisions.push(one.decision);
-            if let Some((put, new)) = one.put {
-                overlay.put(one.place, put);
-                decided.push(new);
-            }
-        }
-        let pass = Pass::plan(self.session, self.memory, overlay, turn, taken).await;
-        let (mut cleared, new) = pass.commit().await?.apply(overlay);
-        let items = slots.by_place();
-        for (place, new) in new {
-            // It is about the original, and not about what was shown of that.
-            if let Some(item) = items.get(&place) {
-                decided.push(Decided {
-                    slot: item.id,
-                    ..new
-                });
-            }
-        }
-        report.decisions.append(&mut cleared.decisions);
-        report.decisions.sort_by_key(|decision| decision.message);
-        report.tokens = cleared.tokens;
-        report.notice = cleared.notice;
-        Ok(decided)
-    }
-
-    /// Applies `on_offload_error` to records that can't be read or written. Returns the problem if
-    /// the call goes on without them.
-    fn failed(&self, slots: &Slots<'_>, error: BackendError) -> Result<String, OffloadError> {
+/// Returns the replacements and the report; `None` if another process has decided something meanwhile.
+async fn attempt(
+    session: &Session,
+    memory: &Memory,
+    turn: &Turn<'_>,
+    is_last: bool,
+) -> Result<Option<(Puts, Report)>, OffloadError> {
+    let records = memory.records(session);
+    // The store is asked first, and reads while the history is read here.
+    let (caught_up, slots) = join(memory.catch_up(session, records), async {
+        Slots::of(&*turn.conversation, &memory.known().originals)
+    })
+    .await;
+    // Applies `on_offload_error` to records that can't be read or written.
+    let failed = |error: BackendError| {
         let newest = slots.results().next_back();
         let (tool, call_id) = newest.map_or(("", ""), |item| (item.tool, item.call_id));
         let problem = format!(
             "decisions could not be read or written down, so nothing new was done: {error}"
         );
-        let rule = self.session.settings.on_offload_error;
-        rule.keeps(tool, call_id, error)?;
-        Ok(problem)
+        let rule = session.settings.on_offload_error;
+        rule.keeps(tool, call_id, error).map(|_| problem)
+    };
+    let mut overlay = Overlay::new(&*turn.conversation);
+    let (repeated, before) = {
+        let known = memory.known();
+        let repeated = repeat(session, &known, &slots, &mut overlay);
+        (repeated, known.records)
+    };
+    let mut report = Report {
+        decisions: repeated.decisions,
+        ..Report::default()
+    };
+    if let Err(error) = caught_up {
+        // Nothing new is done without knowing what others have decided.
+        report.records_error = Some(failed(error)?);
+        return Ok(Some((overlay.puts, report)));
     }
+    let repeated_puts = overlay.puts.clone();
+    let taken = repeated.passed;
+    let decided = decide(
+        session,
+        memory,
+        turn,
+        &slots,
+        taken,
+        &mut overlay,
+        &mut report,
+    );
+    let decided = decided.await?;
+    let problem = if decided.is_empty() {
+        None
+    } else if is_last {
+        Some(BUSY.to_owned())
+    } else {
+        match memory.decide(records, before, decided).await {
+            Ok(true) => None,
+            Ok(false) => return Ok(None),
+            Err(error) => Some(failed(error)?),
+        }
+    };
+    let Some(problem) = problem else {
+        return Ok(Some((overlay.puts, report)));
+    };
+    // Everything that is not repeated stays as it was.
+    for decision in &mut report.decisions {
+        if decision.outcome.is_change() && decision.outcome != Outcome::Repeated {
+            decision.keep(Reason::StoreFailed);
+            decision.fail_first(ErrorSource::Store.said(&problem));
+        }
+    }
+    report.records_error = Some(problem);
+    Ok(Some((repeated_puts, report)))
+}
+
+/// Truncates what is new and runs the clear pass, over the overlay, but for places that are `taken`. Returns
+/// what is to be written down.
+async fn decide(
+    session: &Session,
+    memory: &Memory,
+    turn: &Turn<'_>,
+    slots: &Slots<'_>,
+    taken: HashSet<Place>,
+    overlay: &mut Overlay<'_>,
+    report: &mut Report,
+) -> Result<Vec<Decided>, OffloadError> {
+    let is_decided = |item: &Item<'_>| turn.repeats_only || overlay.is_put(item.place);
+    let arrived = arrive(session, memory, slots, is_decided).await?;
+    let mut decided = Vec::new();
+    for one in arrived {
+        report.decisions.push(one.decision);
+        if let Some((put, new)) = one.put {
+            overlay.put(one.place, put);
+            decided.push(new);
+        }
+    }
+    let (mut cleared, new) = pass(session, memory, turn, taken, overlay).await?;
+    let items = slots.by_place();
+    for (place, new) in new {
+        // It is about the original, and not about what was shown of that.
+        if let Some(item) = items.get(&place) {
+            decided.push(Decided {
+                slot: item.id,
+                ..new
+            });
+        }
+    }
+    report.decisions.append(&mut cleared.decisions);
+    report.decisions.sort_by_key(|decision| decision.message);
+    report.tokens = cleared.tokens;
+    report.notice = cleared.notice;
+    Ok(decided)
 }
 
 const BUSY: &str = "other processes kept deciding about the same conversation, so nothing new was done: \
                     give each conversation a session of its own";
-
-/// Keeps everything that is not repeated as it was.
-fn leave_new(report: &mut Report, problem: &str) {
-    let new = report.decisions.iter_mut();
-    for decision in new.filter(|decision| decision.outcome.is_change()) {
-        if decision.outcome != Outcome::Repeated {
-            decision.keep(Reason::StoreFailed);
-            decision.fail_first(ErrorSource::Store.said(problem));
-        }
-    }
-}

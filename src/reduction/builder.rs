@@ -1,7 +1,5 @@
 //! Turns settings, backends and callbacks into a reduction.
 
-mod setters;
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -10,14 +8,17 @@ use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
 use super::checks::{check_locations, check_names, check_opened, policies, roots};
-use crate::backend::{Backend, StoreUrl, open};
-use crate::config::{BuildError, Hooks, Policy, Settings, ToolPolicy};
+use crate::backend::{Backend, open};
+use crate::config::{
+    BuildError, Hooks, OnStoreFailure, Policy, PreviewLength, Settings, StoredNames, TokenCounter,
+    ToolPolicy, options, see,
+};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::guard::Hook;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Language, Prose, Sentence};
-use crate::preview::PreviewOf;
+use crate::preview::{Preview, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
 use crate::tokens::{CountTokens, Meter};
@@ -79,36 +80,35 @@ impl Builder {
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        type Tried = Result<Hook<dyn Backend>, Arc<dyn std::error::Error + Send + Sync>>;
-        let mut tried = HashMap::<StoreUrl, Tried>::new();
-        let mut not_opened = BTreeMap::new();
-        let mut open = |tool: Option<&String>, url: &StoreUrl| {
-            let tried = tried
-                .entry(url.clone())
-                .or_insert_with(|| match open(url.as_str()) {
-                    Ok(backend) => Ok(Hook(Arc::new(backend))),
-                    Err(error) => Err(error.into().into()),
-                });
-            let cause = match tried {
-                Ok(backend) => return Some(backend.clone()),
-                Err(cause) => cause.clone(),
-            };
-            let (tool, url) = (tool.cloned(), url.clone());
-            not_opened.insert(tool.clone(), BuildError::Open { tool, url, cause });
-            None
-        };
         self.settings = settings;
         self.set.clear();
         self.given_threshold = self.settings.max_tokens_for_clear;
-        if let Some(url) = &self.settings.backend_url {
-            self.hooks.backend = open(None, url);
-        }
+        self.not_opened.clear();
+        let mut places = vec![(None, &self.settings.backend_url, &mut self.hooks.backend)];
         for (tool, policy) in &mut self.settings.tool_config {
-            if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
-                policy.hooks.backend = open(Some(tool), url);
+            let backend = &mut policy.hooks.backend;
+            if backend.is_none() {
+                places.push((Some(tool.clone()), &policy.backend_url, backend));
             }
         }
-        self.not_opened = not_opened;
+        let mut tried = HashMap::new();
+        for (tool, url, backend) in places {
+            let Some(url) = url.clone() else { continue };
+            let opened = tried
+                .entry(url.clone())
+                .or_insert_with(|| match open(url.as_str()) {
+                    Ok(backend) => Ok(Hook::<dyn Backend>(Arc::new(backend))),
+                    Err(error) => Err(Arc::from(error.into())),
+                });
+            match opened {
+                Ok(opened) => *backend = Some(opened.clone()),
+                Err(cause) => {
+                    let (key, cause) = (tool.clone(), Arc::clone(cause));
+                    self.not_opened
+                        .insert(key, BuildError::Open { tool, url, cause });
+                }
+            }
+        }
         self
     }
 
@@ -303,8 +303,7 @@ impl Builder {
                 prose = own;
             }
         }
-        let has_given_ids = self.gen_ids.iter().any(Option::is_some);
-        let (default, policies) = policies(&settings, &self.hooks, &prose, has_given_ids)?;
+        let (default, policies) = policies(&settings, &self.hooks, &prose, &self.gen_ids)?;
         let all = || std::iter::once(&default).chain(policies.values());
         check_locations(all(), &roots)?;
         if settings.max_tokens_for_clear == 0 && all().any(Policy::clears) {
@@ -325,3 +324,28 @@ impl Builder {
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }
 }
+
+/// Declares the setters of options that are plain data.
+macro_rules! setters {
+    ($(
+        $(#[$meta:meta])*
+        $option:ident: $type:ty = $default:expr
+            $(, set($argument:ty) $(in place of $($code:ident).+)?)?
+            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
+            $(, elsewhere($($name:literal),*))?;
+    )*) => {
+        impl Builder {
+            $($(
+                #[doc = see!($option)]
+                pub fn $option(mut self, $option: $argument) -> Self {
+                    self.settings.$option = $option.into();
+                    self.set.insert(stringify!($option));
+                    $(self.$($code).+ = None;)?
+                    self
+                }
+            )?)*
+        }
+    };
+}
+
+options!(setters);

@@ -7,6 +7,7 @@ use crate::backend::layout::{is_reserved, longest_session};
 use crate::backend::content::{Roots, longest_key};
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
+use crate::handler::GenId;
 use crate::hint::{Draft, Flags, Kind, MAX_NAME, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 
@@ -82,71 +83,35 @@ pub(super) fn policies(
     settings: &Settings,
     hooks: &Hooks,
     prose: &Prose,
-    has_given_ids: bool,
+    gen_ids: &[Option<GenId>],
 ) -> Result<(Policy, BTreeMap<String, Policy>), BuildError> {
     if settings.read_file_tool_name.as_deref() == Some("") {
         return Err(BuildError::NamelessReader);
     }
-    let checks = Checks {
-        settings,
-        hooks,
-        prose,
-        roots: &roots(settings)?,
-        has_given_ids,
-    };
-    let excluded = [&settings.trunc_exclude_tools, &settings.clear_exclude_tools];
-    let names = settings
-        .tool_config
-        .keys()
-        .chain(excluded.into_iter().flatten());
-    let default = checks.policy(None)?;
-    let mut policies = BTreeMap::new();
-    for name in names {
-        policies.insert(name.clone(), checks.policy(Some(name))?);
-    }
-    Ok((default, policies))
-}
-
-/// Everything that policies are made from and checked against.
-struct Checks<'c> {
-    settings: &'c Settings,
-    hooks: &'c Hooks,
-    prose: &'c Prose,
-    roots: &'c Roots,
-    has_given_ids: bool,
-}
-
-impl Checks<'_> {
-    /// The policy for the tool `name`, or for all other tools.
-    fn policy(&self, name: Option<&str>) -> Result<Policy, BuildError> {
-        let mut policy = Policy::resolve(self.settings, self.hooks, name);
-        let tool = name.map(str::to_owned);
-        let lengths = [
+    // Sessions made from this reduction must fit too, whatever their id.
+    let roots = roots(settings)?.session(&longest_session());
+    let policy = |tool: Option<String>| {
+        let mut policy = Policy::resolve(settings, hooks, tool.as_deref());
+        for (field, length) in [
             ("preview_length", policy.preview_length),
             ("stub_length", policy.stub_length),
-        ];
-        if let Some((field, _)) = lengths.into_iter().find(|(_, length)| !length.is_valid()) {
-            return Err(BuildError::InvalidCurve { field, tool });
+        ] {
+            if !length.is_valid() {
+                return Err(BuildError::InvalidCurve { field, tool });
+            }
         }
-        if policy.truncates() {
-            self.truncation(&mut policy, tool)?;
+        if !policy.truncates() {
+            return Ok(policy);
         }
-        Ok(policy)
-    }
-
-    fn truncation(&self, policy: &mut Policy, tool: Option<String>) -> Result<(), BuildError> {
         let Some(backend) = policy.backend() else {
             return Err(BuildError::NoBackend { tool });
         };
+        let has_given_ids = gen_ids.iter().any(Option::is_some) || policy.hooks.has_handler();
+        let location = backend.locate(&longest_key(&roots, has_given_ids));
+        let reader = settings.read_file_tool_name.as_deref();
+        let longest_hint = longest_hint(prose, reader, location.clone());
         let limit = policy.max_length_for_trunc;
-        // Sessions made from this reduction must fit too, whatever their id.
-        let key = longest_key(
-            &self.roots.session(&longest_session()),
-            self.has_given_ids || policy.hooks.has_handler(),
-        );
-        let location = backend.locate(&key);
-        let longest_hint = self.longest_hint(&location);
-        let at_least = longest_hint.max(overhead(&location, self.prose)) + MIN_PAGE;
+        let at_least = longest_hint.max(overhead(&location, prose)) + MIN_PAGE;
         if limit < at_least {
             return Err(BuildError::LimitTooSmall {
                 tool,
@@ -155,24 +120,29 @@ impl Checks<'_> {
             });
         }
         policy.preview_length = policy.preview_length.capped(limit - longest_hint);
-        Ok(())
+        Ok(policy)
+    };
+    let (default, mut policies) = (policy(None)?, BTreeMap::new());
+    let excluded = [&settings.trunc_exclude_tools, &settings.clear_exclude_tools];
+    let excluded = excluded.into_iter().flatten();
+    for name in settings.tool_config.keys().chain(excluded) {
+        policies.insert(name.clone(), policy(Some(name.clone()))?);
     }
+    Ok((default, policies))
+}
 
-    /// Maximum length of a truncation's hint, without its preview.
-    fn longest_hint(&self, location: &Location) -> usize {
-        let tool = "x".repeat(MAX_NAME);
-        let mut draft = Draft::new(Kind::Truncated, 999_999_999_999, &tool, String::new());
-        draft.parts = 999_999;
-        draft.hint.lines = Some(999_999_999_999);
-        draft.hint.flags = Flags {
-            interrupted: true,
-            not_utf8: true,
-            joined: true,
-        };
-        let reader = self.settings.read_file_tool_name.as_deref();
-        let location = Some(location.clone());
-        let hint = self.prose.complete(draft, location, reader);
-        // The header also holds the preview's length, and a line feed comes before the preview.
-        hint.render().len() + "+999999999\n".len()
-    }
+/// Maximum length of a truncation's hint, without its preview.
+fn longest_hint(prose: &Prose, reader: Option<&str>, location: Location) -> usize {
+    let tool = "x".repeat(MAX_NAME);
+    let mut draft = Draft::new(Kind::Truncated, 999_999_999_999, &tool, String::new());
+    draft.parts = 999_999;
+    draft.hint.lines = Some(999_999_999_999);
+    draft.hint.flags = Flags {
+        interrupted: true,
+        not_utf8: true,
+        joined: true,
+    };
+    let hint = prose.complete(draft, Some(location), reader);
+    // The header also holds the preview's length, and a line feed comes before the preview.
+    hint.render().len() + "+999999999\n".len()
 }

@@ -7,7 +7,8 @@ use std::time::SystemTime;
 
 use futures_util::future::{join_all, join3};
 
-use super::reading::Slots;
+use super::Slots;
+use crate::backend::content::is_outdated;
 use crate::backend::{BackendError, ErrorKind};
 use crate::decisions::{Decided, Decisions, ReadRecord, Records};
 use crate::format::{Conversation, Place};
@@ -45,7 +46,7 @@ pub(crate) struct Known {
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// True if a report has said that passes can't help.
-    has_told: bool,
+    pub(crate) has_told: bool,
 }
 
 /// A provider's token count for a request, and the index of the message that begins the assistant
@@ -72,13 +73,6 @@ impl Known {
         let is_original = item.id.digest == item.grounds.print;
         let decided = self.decisions.about(item.id, item.is_answered);
         decided.filter(|_| is_original && !item.is_fixed)
-    }
-
-    /// Passes on the first notice of the conversation.
-    pub(crate) fn tell_once(&mut self, notice: Option<String>) -> Option<String> {
-        let notice = notice.filter(|_| !self.has_told);
-        self.has_told |= notice.is_some();
-        notice
     }
 
     pub(crate) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
@@ -124,8 +118,11 @@ impl Memory {
                 Some(store) => Arc::clone(store),
                 None => session.stores().into_iter().next()?,
             };
-            let settings = session.settings.digest();
-            Some(Records::new(store, session.roots.prefix(), &settings))
+            Some(Records::new(
+                store,
+                session.roots.prefix(),
+                &session.settings.digest(),
+            ))
         });
         records.as_ref()
     }
@@ -147,7 +144,7 @@ impl Memory {
         let last = async {
             match from.checked_sub(1) {
                 None => Ok(true),
-                Some(last) => records.has(last).await,
+                Some(last) => records.read_one(last).await.map(|read| read.is_some()),
             }
         };
         let (is_there, read, mut is_lost) =
@@ -159,18 +156,18 @@ impl Memory {
             *self.known() = Known::default();
             records.read(0).await?
         };
-        let is_old = self.learn(records, from, read);
+        let newest = self.learn(from, read);
         if from == 0 {
             is_lost = self.lacks_content(session).await;
         }
-        if is_old || is_lost {
+        if is_lost || newest.is_some_and(|newest| is_outdated(&*records.store, newest)) {
             self.known().forget();
         }
         Ok(())
     }
 
-    /// Learns from the records from the one with this number on. Returns true if the newest is too old.
-    fn learn(&self, records: &Records, from: u64, read: Vec<ReadRecord>) -> bool {
+    /// Learns from the records from the one with this number on. Returns the time of the newest.
+    fn learn(&self, from: u64, read: Vec<ReadRecord>) -> Option<SystemTime> {
         let mut known = self.known();
         for (number, (read, stored_at)) in (from..).zip(read) {
             // Another task may have read some of them meanwhile.
@@ -192,8 +189,7 @@ impl Memory {
             }
             known.decisions.add(record.decisions);
         }
-        let newest = known.newest;
-        newest.is_some_and(|newest| records.is_outdated(newest))
+        known.newest
     }
 
     /// Looks for some of the content to which hints lead. Returns true if any of it is gone.
@@ -226,7 +222,7 @@ impl Memory {
         let mut known = self.known();
         if known.records == before {
             known.records += 1;
-            known.newest = records.map(Records::now);
+            known.newest = records.map(|records| records.store.now());
             known.is_anew = false;
             known.decisions.add(decisions);
             return Ok(true);
@@ -240,7 +236,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::content::ToolCall;
-    use crate::decisions::{Moment, Substitute, WrittenReplacement};
+    use crate::decisions::{Moment, WrittenPart};
     use crate::format::{Message, Messages, Plain};
     use crate::report::Subject;
 
@@ -273,11 +269,10 @@ mod tests {
             subject: Subject::Result,
             index: 0,
         };
-        let put = Substitute::Parts(vec![hint.into()]);
         let decided = Decided {
             slot: Slots::of(&conversation, &HashMap::new()).by_place()[&place].id,
             moment: Moment::Pass,
-            put: WrittenReplacement::of(&put, &[]),
+            put: vec![WrittenPart::New(hint.into())],
             locations: Vec::new(),
         };
         contents[nth] = hint;

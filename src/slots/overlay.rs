@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use serde::de::IgnoredAny;
+
 use super::memory::Known;
-use super::reading::{Slots, bytes_of, tokens_of};
+use super::{Slots, bytes_of};
 
 use crate::content::Part;
-use crate::decisions::{Decided, Moment, Substitute};
-use crate::format::{Arguments, Call, Conversation, Piece, Place, Places};
+use crate::decisions::{Decided, Moment, WrittenPart, only_text};
+use crate::format::{Arguments, Call, Conversation, PartRef, Piece, Place, Places};
 use crate::report::{Decision, Outcome, Subject};
 use crate::rounds::Item;
 use crate::session::Session;
@@ -22,22 +24,18 @@ pub(crate) struct Overlay<'c> {
 
 /// Replacements, by place.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Puts(BTreeMap<Place, Substitute>);
+pub(crate) struct Puts(BTreeMap<Place, Vec<Part>>);
 
 impl Puts {
     /// Changes the messages.
     pub(crate) fn apply(self, conversation: &mut dyn Conversation) {
         for (place, put) in self.0 {
             let (message, index) = (place.message, place.index);
-            match put {
-                Substitute::Arguments(arguments) => {
-                    conversation.replace_arguments(message, index, arguments);
-                }
-                put if place.subject == Subject::UserText => {
-                    let text = put.only_text().unwrap_or_default().to_owned();
-                    conversation.replace_text(message, index, text);
-                }
-                Substitute::Parts(parts) => conversation.replace_result(message, index, parts),
+            let text = || only_text(&put).unwrap_or_default().to_owned();
+            match place.subject {
+                Subject::Result => conversation.replace_result(message, index, put),
+                Subject::Arguments => conversation.replace_arguments(message, index, text()),
+                Subject::UserText => conversation.replace_text(message, index, text()),
             }
         }
     }
@@ -51,12 +49,15 @@ impl<'c> Overlay<'c> {
         }
     }
 
-    /// Shows `put` at `place`. Returns `false` if it does not fit there.
-    pub(crate) fn put(&mut self, place: Place, put: Substitute) -> bool {
+    /// Shows `put` at `place`. Returns `false` if it does not fit there: arguments must be JSON.
+    pub(crate) fn put(&mut self, place: Place, put: Vec<Part>) -> bool {
+        let text = only_text(&put);
         let fits = match place.subject {
-            Subject::Result => matches!(put, Substitute::Parts(_)),
-            Subject::Arguments => matches!(put, Substitute::Arguments(_)),
-            Subject::UserText => put.only_text().is_some(),
+            Subject::Result => true,
+            Subject::Arguments => {
+                text.is_some_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+            }
+            Subject::UserText => text.is_some(),
         };
         if fits {
             self.puts.0.insert(place, put);
@@ -84,11 +85,11 @@ impl Conversation for Overlay<'_> {
                 is_replaced = put.is_some();
             }
             match (piece, put) {
-                (Piece::Call(call), Some(Substitute::Arguments(text))) => {
-                    let arguments = Arguments::Text(text);
+                (Piece::Call(call), Some(put)) => {
+                    let arguments = Arguments::Text(only_text(put).unwrap_or_default());
                     see(Piece::Call(Call { arguments, ..call }));
                 }
-                (_, Some(Substitute::Parts(parts))) => {
+                (_, Some(parts)) => {
                     if is_result {
                         see(piece);
                     }
@@ -154,18 +155,19 @@ fn repeat_one(
     item: &Item<'_>,
     overlay: &mut Overlay<'_>,
 ) -> Option<Decision> {
-    let put = (decided.put).over(|part| Some((*item.parts().get(part)?).into()))?;
+    let put = decided.put.iter().map(|part| match part {
+        WrittenPart::Kept(at) => Some((*item.content.parts().get(*at)?).into()),
+        WrittenPart::New(part) => Some(part.clone()),
+    });
+    let put: Vec<Part> = put.collect::<Option<_>>()?;
     let bytes = bytes_of(&put);
     // Only users' code may make anything longer.
     if bytes >= item.bytes && !session.policy(item.tool).hooks.has_handler() {
         return None;
     }
-    let mut decision = item.decision();
-    decision.outcome = Outcome::Repeated;
+    let mut decision = item.decision(Outcome::Repeated);
     decision.locations.clone_from(&decided.locations);
-    decision.resize(
-        bytes,
-        item.tokens.map_or(0, |_| tokens_of(&put, &session.meter)),
-    );
+    let tokens = || session.meter.parts(put.iter().map(PartRef::from));
+    decision.resize(bytes, item.tokens.map_or(0, |_| tokens()));
     overlay.put(item.place, put).then_some(decision)
 }

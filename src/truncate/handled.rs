@@ -5,7 +5,6 @@ use bytes::Bytes;
 use super::job::{Job, text_bytes};
 use super::whole;
 use crate::backend::key::digest;
-use crate::backend::layout::Phase;
 use crate::content::Part;
 use crate::error::OffloadError;
 use crate::guard::{HandlerError, guard_future};
@@ -34,29 +33,26 @@ pub(super) async fn truncate(
         };
         guard_future("the truncation handler", handler.handle(outcome)).await
     };
-    let mut decision = job.decision(Outcome::Kept(Reason::Handler));
-    let shown = match decided {
-        Ok(Action::Default) => Ok(None),
+    let done = |shown: Vec<Part>, mut decision: Decision| {
+        decision.bytes = Change {
+            before: parts.iter().map(text_bytes).sum(),
+            after: shown.iter().map(text_bytes).sum(),
+        };
+        Ok((shown, decision))
+    };
+    let error = match decided {
         // The parts shown would differ from the original bytes, which would be stored nowhere.
-        Ok(Action::Keep) => Ok((!is_lossy).then(|| parts.clone())),
-        Ok(Action::Replace(replacement)) => {
-            let replaced = replace(job, &parts, &replacement, &mut decision).await?;
-            replaced.map(Some)
+        Ok(Action::Keep) if !is_lossy => {
+            return done(parts.clone(), job.decision(Outcome::Kept(Reason::Handler)));
         }
-        Err(error) => Err(error),
+        Ok(Action::Default | Action::Keep) => None,
+        Ok(Action::Replace(replacement)) => match replace(job, &parts, &replacement).await? {
+            Ok((shown, decision)) => return done(shown, decision),
+            Err(error) => Some(error),
+        },
+        Err(error) => Some(error),
     };
-    let failure = match shown {
-        Ok(Some(shown)) => {
-            let size = |parts: &[Part]| parts.iter().map(text_bytes).sum();
-            decision.bytes = Change {
-                before: size(&parts),
-                after: size(&shown),
-            };
-            return Ok((shown, decision));
-        }
-        Ok(None) => None,
-        Err(error) => Some(ErrorSource::Handler.said(&error)),
-    };
+    let failure = error.map(|error| ErrorSource::Handler.said(&error));
     let (parts, mut decision) = whole::truncate(job, arrived, is_broken).await?;
     decision.fail_first(failure);
     Ok((parts, decision))
@@ -67,12 +63,10 @@ async fn replace(
     job: Job<'_>,
     parts: &[Part],
     replacement: &Replacement,
-    decision: &mut Decision,
-) -> Result<Result<Vec<Part>, HandlerError>, OffloadError> {
-    let Job { session, call, .. } = job;
-    decision.outcome = Outcome::Lost;
+) -> Result<Result<(Vec<Part>, Decision), HandlerError>, OffloadError> {
+    let mut decision = job.decision(Outcome::Lost);
     if let Some(content) = replacement.content.clone() {
-        let (id, failure) = session.id_for(Phase::Truncate, replacement, call);
+        let (id, failure) = job.id(replacement.id.as_deref());
         decision.fail_first(failure);
         let target = job.target(&id, 1, &digest(&content));
         match target.save(job.backend, content).await {
@@ -81,15 +75,16 @@ async fn replace(
                 decision.locations.push(location);
             }
             Err(error) => {
-                let rule = session.settings.on_offload_error;
-                if rule.apply(decision, error)? {
+                let rule = job.session.settings.on_offload_error;
+                if rule.apply(&mut decision, error)? {
                     decision.outcome = Outcome::Kept(Reason::StoreFailed);
-                    return Ok(Ok(parts.to_vec()));
+                    return Ok(Ok((parts.to_vec(), decision)));
                 }
             }
         }
     }
-    Ok(replacement.show(decision.locations.first()))
+    let shown = replacement.show(decision.locations.first());
+    Ok(shown.map(|shown| (shown, decision)))
 }
 
 fn is_own_page(job: Job<'_>, parts: &[Part]) -> bool {

@@ -7,9 +7,8 @@ use crate::backend::content::{Id, MAX_WHOLE, Stored, Target, suffix};
 use crate::backend::layout::Phase;
 use crate::config::{Policy, PreviewLength};
 use crate::content::{Part, ToolCall};
-use crate::handler::TruncHandler;
 use crate::read_back::{named_in, page_of_other};
-use crate::report::{Change, Decision, Outcome, Reason, Subject};
+use crate::report::{Change, Decision, DecisionFailure, Outcome, Reason, Subject};
 use crate::session::Session;
 
 /// A call whose result is truncated.
@@ -19,10 +18,6 @@ pub(super) struct Job<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) policy: &'a Policy,
     pub(super) backend: &'a dyn Backend,
-    pub(super) preview_length: PreviewLength,
-    /// True if the tool's results are never truncated.
-    pub(super) is_exempt: bool,
-    pub(super) handler: Option<&'a dyn TruncHandler>,
 }
 
 impl<'a> Job<'a> {
@@ -30,23 +25,23 @@ impl<'a> Job<'a> {
     pub(super) fn new(session: &'a Session, call: &'a ToolCall) -> Option<Self> {
         let policy = session.policy(&call.name);
         let backend = policy.backend().filter(|_| !call.is_for_program)?;
-        let handler = policy.hooks.trunc_handler.as_ref();
         Some(Self {
             session,
             call,
             policy,
             backend: &**backend,
-            preview_length: policy.preview_length.capped(session.longest_preview),
-            is_exempt: policy.skip_truncation,
-            handler: handler
-                .filter(|_| !policy.skip_truncation)
-                .map(|handler| &**handler),
         })
+    }
+
+    pub(super) fn preview_length(&self) -> PreviewLength {
+        self.policy
+            .preview_length
+            .capped(self.session.longest_preview)
     }
 
     /// The largest number of bytes of text that a result may have and stay whole.
     pub(super) fn limit(&self) -> u64 {
-        match self.is_exempt {
+        match self.policy.skip_truncation {
             true => u64::MAX,
             false => self.policy.max_length_for_trunc as u64,
         }
@@ -67,18 +62,22 @@ impl<'a> Job<'a> {
 
     /// The id under which the result is stored, and a decision about it, without sizes.
     pub(super) fn begin(&self) -> (Id, Decision) {
-        let call = self.call;
-        let (id, failure) = (self.session).id_of(Phase::Truncate, &call.id, || call.clone());
         let mut decision = self.decision(Outcome::Kept(Reason::WithinLimit));
+        let (id, failure) = self.id(None);
         decision.fail_first(failure);
         (id, decision)
     }
 
+    /// The id under which the result is stored, and what was wrong with that of a user's code, such as a handler's `own`.
+    pub(super) fn id(&self, own: Option<&str>) -> (Id, Option<DecisionFailure>) {
+        let call = || self.call.clone();
+        self.session.id(Phase::Truncate, &self.call.id, own, call)
+    }
+
     /// A decision about the result, without sizes.
     pub(super) fn decision(&self, outcome: Outcome) -> Decision {
-        let mut decision = Decision::new(Subject::Result, &self.call.name, &self.call.id, 0);
-        decision.outcome = outcome;
-        decision
+        let ToolCall { id, name, .. } = self.call;
+        Decision::new(Subject::Result, name, id, 0, outcome)
     }
 
     /// The names of the result's `number`-th stored text, counted from 1.

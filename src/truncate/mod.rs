@@ -7,7 +7,6 @@ mod file_read;
 mod handled;
 mod job;
 mod plan;
-mod spill;
 mod stream;
 mod whole;
 
@@ -92,9 +91,12 @@ pub(crate) async fn truncate(
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
     let ToolOutput { body, is_error } = output;
-    let job = Job::new(session, call);
-    let (parts, decision, interrupted) = match (job, body) {
-        (Some(job), Body::Stream(stream)) if !job.is_exempt && job.handler.is_none() => {
+    let policy = session.policy(&call.name);
+    let is_exempt = policy.skip_truncation;
+    let handler = policy.hooks.trunc_handler.as_ref();
+    let handler = handler.filter(|_| !is_exempt);
+    let (parts, decision, interrupted) = match (Job::new(session, call), body) {
+        (Some(job), Body::Stream(stream)) if !is_exempt && handler.is_none() => {
             let (parts, decision, interrupted) = stream::truncate(job, stream).await?;
             (parts, Some(decision), interrupted)
         }
@@ -104,20 +106,22 @@ pub(crate) async fn truncate(
             let arrived = gathered.into_parts();
             // Even an exempt tool's bytes are stored if no text can say them.
             let is_lossy = |(part, bytes): &(Part, Option<_>)| matches!(part, Part::Text(text) if bytes.is_some() && text.contains(char::REPLACEMENT_CHARACTER));
-            let job = job.filter(|job| !job.is_exempt || arrived.iter().any(is_lossy));
-            let (parts, decision) = match job {
-                None => (arrived.into_iter().map(|(part, _)| part).collect(), None),
+            let job = job.filter(|_| !is_exempt || arrived.iter().any(is_lossy));
+            match job {
+                None => {
+                    let parts = arrived.into_iter().map(|(part, _)| part);
+                    (parts.collect(), None, interrupted)
+                }
                 Some(job) => {
-                    let (parts, decision) = match job.handler {
+                    let (parts, decision) = match handler {
                         Some(handler) => {
-                            handled::truncate(job, handler, arrived, is_error, is_broken).await?
+                            handled::truncate(job, &**handler, arrived, is_error, is_broken).await?
                         }
                         None => whole::truncate(job, arrived, is_broken).await?,
                     };
-                    (parts, Some(decision))
+                    (parts, Some(decision), interrupted)
                 }
-            };
-            (parts, decision, interrupted)
+            }
         }
     };
     Ok(Truncated {

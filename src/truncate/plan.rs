@@ -25,24 +25,12 @@ pub(super) struct Text<'a> {
     pub(super) text: Cow<'a, str>,
     /// Its bytes, if they are not UTF-8.
     pub(super) raw: Option<&'a [u8]>,
-    /// True if it is a JSON document.
-    pub(super) is_json: bool,
 }
 
 impl Text<'_> {
-    /// Length in bytes, including replacement characters.
-    pub(super) fn length(&self) -> u64 {
-        self.text.len() as u64
-    }
-
     /// The original bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         self.raw.unwrap_or(self.text.as_bytes())
-    }
-
-    /// Returns `true` if it can't stay as it is, however short the other texts are.
-    fn must_be_stored(&self) -> bool {
-        self.raw.is_some() || self.is_json
     }
 }
 
@@ -84,7 +72,12 @@ pub(super) fn plan<'a>(
     broken: Option<usize>,
 ) -> Vec<Cut<'a>> {
     let mut longest: Vec<&Text<'_>> = texts.iter().collect();
-    longest.sort_by_key(|text| (Reverse(text.length()), text.slot));
+    longest.sort_by_key(|text| (Reverse(text.text.len()), text.slot));
+    let at_least = previewed(job, &longest);
+    let bytes: u64 = texts.iter().map(|text| text.text.len() as u64).sum();
+    if at_least == 0 && bytes <= job.limit() && texts.iter().all(|text| text.raw.is_none()) {
+        return Vec::new();
+    }
     // The number after the name is not known yet; six digits are as long as it can get.
     let number = if parts > 1 { 999_999 } else { 1 };
     let target = job.target(id, number, DIGEST_EXAMPLE);
@@ -95,14 +88,35 @@ pub(super) fn plan<'a>(
         broken,
         location: locations.max_by_key(|location| location.as_str().len()),
     };
-    let at_least = planner.previewed(&longest);
     let some = planner.cut_longest(&longest, at_least..=longest.len().min(MAX_CUTS));
     // A preview may gain nothing if the result is within the limit. It then stays whole if it
     // fits.
     let some = some.or_else(|| planner.cut_longest(&longest, 0..=at_least.checked_sub(1)?));
-    let mut cuts = some.unwrap_or_else(|| planner.cut_all(texts));
+    let mut cuts = some.unwrap_or_else(|| planner.join(texts).into_iter().collect());
     cuts.sort_by_key(|cut| cut.texts[0].slot);
     cuts
+}
+
+/// Number of the longest texts that are previewed even if the result is within the limit.
+fn previewed(job: Job<'_>, longest: &[&Text<'_>]) -> usize {
+    let (session, policy) = (job.session, job.policy);
+    let Some(above) = policy.preview_above.filter(|_| !policy.skip_truncation) else {
+        return 0;
+    };
+    if session.settings.keep_file_reads && reads_a_file(job.call) {
+        return 0;
+    }
+    let long = longest.iter().take_while(|text| text.text.len() > above);
+    // A result that contains hints was shown before. Its other texts stayed whole then, and still do.
+    let is_ours = |text: &&Text<'_>| {
+        let text = &*text.text;
+        text.contains(OPENING)
+            && (session.apparent_hints(policy, text).is_some() || session.has_hints(text))
+    };
+    match long.count().min(MAX_CUTS) {
+        count if count > 0 && !longest.iter().any(is_ours) => count,
+        _ => 0,
+    }
 }
 
 /// Decides about one result.
@@ -114,38 +128,6 @@ struct ResultPlanner<'j> {
 }
 
 impl ResultPlanner<'_> {
-    /// Number of the longest texts that are previewed even if the result is within the limit.
-    fn previewed(&self, longest: &[&Text<'_>]) -> usize {
-        let Job {
-            session,
-            policy,
-            call,
-            ..
-        } = self.job;
-        let Some(above) = policy.preview_above.filter(|_| !self.job.is_exempt) else {
-            return 0;
-        };
-        if session.settings.keep_file_reads && reads_a_file(call) {
-            return 0;
-        }
-        let long = longest
-            .iter()
-            .take_while(|text| text.length() > above as u64);
-        let count = long.count().min(MAX_CUTS);
-        // A result that contains hints was shown before. Its other texts stayed whole then, and
-        // still do.
-        let is_ours = |text: &&Text<'_>| {
-            let text = &*text.text;
-            text.contains(OPENING)
-                && (session.apparent_hints(policy, text).is_some() || session.has_hints(text))
-        };
-        if count == 0 || longest.iter().any(is_ours) {
-            0
-        } else {
-            count
-        }
-    }
-
     /// Cuts as few of the longest texts as make the result fit, trying `counts` in order; `None` if
     /// none of them works.
     fn cut_longest<'a>(
@@ -161,13 +143,15 @@ impl ResultPlanner<'_> {
             }
             // Shares only get smaller from here on: if one cut gains nothing now, further counts
             // won't help.
-            let share = self.share(cut, count);
+            let length = cut.iter().map(|text| text.text.len() as u64).sum();
+            let share = self.job.preview_length().bytes_for(length) / count.max(1);
             let cuts = cut.iter().map(|text| self.cut(text, share));
             let mut cuts = cuts.collect::<Option<Vec<_>>>()?;
             // Bytes that can't be shown are stored all the same.
-            let stored = rest.iter().filter(|text| text.must_be_stored());
-            cuts.extend(stored.map(|text| {
-                self.new_cut(vec![text], None, &text.text, text.text.clone().into_owned())
+            let stored = rest.iter().filter(|text| text.raw.is_some());
+            cuts.extend(stored.filter_map(|text| {
+                let preview = text.text.clone().into_owned();
+                self.new_cut(vec![text], None, &text.text, preview)
             }));
             if self.fit(&cuts, rest) {
                 return Some(cuts);
@@ -176,39 +160,11 @@ impl ResultPlanner<'_> {
         None
     }
 
-    /// Cuts all texts as one, and each document on its own; if that does not fit either, joins the
-    /// documents too.
-    fn cut_all<'a>(&self, texts: &'a [Text<'a>]) -> Vec<Cut<'a>> {
-        let (json, plain): (Vec<&Text<'_>>, Vec<&Text<'_>>) =
-            texts.iter().partition(|text| text.is_json);
-        let all: Vec<&Text<'_>> = texts.iter().collect();
-        let share = self.share(&all, json.len() + 1);
-        let documents = json.iter().map(|text| self.cut(text, share));
-        let joined = match plain.as_slice() {
-            // A single text is stored as it is.
-            [only] => self.cut(only, share),
-            _ => self.join(plain.clone(), share),
-        };
-        let apart: Option<Vec<Cut<'_>>> = documents.chain([joined]).collect();
-        let apart = apart.filter(|cuts| self.fit(cuts, &[]));
-        apart.unwrap_or_else(|| {
-            let share = self.share(&all, 1);
-            self.join(all, share).into_iter().collect()
-        })
-    }
-
-    /// The part of the preview's budget that each text gets if all of `cut` are cut and the budget is
-    /// split into `shares`.
-    fn share(&self, cut: &[&Text<'_>], shares: usize) -> usize {
-        let length = cut.iter().map(|text| text.length()).sum();
-        self.job.preview_length.bytes_for(length) / shares.max(1)
-    }
-
     /// Returns `true` if the hints, with the longest location each can get, and the other texts are
     /// together within the limit.
     fn fit(&self, cuts: &[Cut<'_>], rest: &[&Text<'_>]) -> bool {
-        let others = rest.iter().filter(|text| !text.must_be_stored());
-        let others = others.map(|text| text.length());
+        let others = rest.iter().filter(|text| text.raw.is_none());
+        let others = others.map(|text| text.text.len() as u64);
         let bytes: u64 = cuts.iter().map(|cut| cut.bytes).chain(others).sum();
         bytes <= self.job.limit()
     }
@@ -217,37 +173,39 @@ impl ResultPlanner<'_> {
     fn cut<'a>(&self, text: &'a Text<'a>, share: usize) -> Option<Cut<'a>> {
         let Job { policy, call, .. } = self.job;
         let previewer = policy.previewer(&call.name, || call.arguments.clone());
-        let (preview, problem) = match text.length() <= MAX_WHOLE {
+        let (preview, problem) = match text.text.len() as u64 <= MAX_WHOLE {
             true => previewer.show(&text.text, share),
             false => (policy.preview.show(&text.text, share), None),
         };
-        let cut = self.new_cut(vec![text], None, &text.text, preview);
-        Self::is_worth_it(&cut).then_some(Cut { problem, ..cut })
+        let cut = self.new_cut(vec![text], None, &text.text, preview)?;
+        Some(Cut { problem, ..cut })
     }
 
     /// Joins all texts into one object.
-    fn join<'a>(&self, texts: Vec<&'a Text<'a>>, share: usize) -> Option<Cut<'a>> {
-        let lengths: Vec<usize> = texts.iter().map(|text| text.bytes().len()).collect();
-        let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
-        let mut joined = String::new();
-        for text in &texts {
+    fn join<'a>(&self, texts: &'a [Text<'a>]) -> Option<Cut<'a>> {
+        let (mut joined, mut lengths, mut length) = (String::new(), Vec::new(), 0);
+        for text in texts {
             joined.push_str(&text.text);
             joined.push('\n');
+            lengths.push(text.bytes().len());
+            length += text.text.len() as u64;
         }
-        let preview = self.job.policy.preview.show(&joined, share);
+        let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
+        let budget = self.job.preview_length().bytes_for(length);
+        let preview = self.job.policy.preview.show(&joined, budget);
         joined.push_str(&manifest);
-        let cut = self.new_cut(texts, Some(manifest), &joined, preview);
-        Self::is_worth_it(&cut).then_some(cut)
+        self.new_cut(texts.iter().collect(), Some(manifest), &joined, preview)
     }
 
-    /// Cuts `texts` to `preview`. What is stored reads as `text`.
+    /// Cuts `texts` to `preview`, if the hint is a gain, wherever it ends up. What is stored reads as `text`. Text that
+    /// can't be shown as it is must be stored anyway.
     fn new_cut<'a>(
         &self,
         texts: Vec<&'a Text<'a>>,
         manifest: Option<String>,
         text: &str,
         preview: String,
-    ) -> Cut<'a> {
+    ) -> Option<Cut<'a>> {
         let Job { session, call, .. } = self.job;
         let bytes: usize = texts.iter().map(|text| text.bytes().len()).sum();
         let joined = manifest.as_ref().map_or(0, |line| texts.len() + line.len());
@@ -256,27 +214,21 @@ impl ResultPlanner<'_> {
         draft.parts = texts.len();
         draft.hint.lines = Some(count_lines(text.as_bytes()));
         draft.hint.flags.joined = manifest.is_some();
+        let mut length = 0;
         for text in &texts {
+            length += text.text.len() as u64;
             draft.hint.flags.not_utf8 |= text.raw.is_some();
             draft.hint.flags.interrupted |= self.broken == Some(text.slot);
         }
         let hint = session.hint(draft.clone(), self.location.clone());
-        Cut {
+        let bytes = hint.len() as u64;
+        let is_worth_it = draft.hint.flags.not_utf8 || bytes <= Change::most_after(length);
+        is_worth_it.then_some(Cut {
             texts,
             manifest,
-            bytes: hint.len() as u64,
+            bytes,
             draft,
             problem: None,
-        }
-    }
-
-    /// Returns `true` if the hint is a gain, wherever it ends up. Text that can't be shown as it is must be
-    /// stored anyway.
-    fn is_worth_it(cut: &Cut<'_>) -> bool {
-        let bytes = Change {
-            before: cut.texts.iter().map(|text| text.length()).sum(),
-            after: cut.bytes,
-        };
-        cut.draft.hint.flags.not_utf8 || bytes.gains_uncounted()
+        })
     }
 }

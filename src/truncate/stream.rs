@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
+use sha2::{Digest, Sha256};
 
 use super::job::{Job, text_bytes};
-use super::spill::Spill;
 use super::whole;
-use crate::backend::BackendError;
-use crate::backend::content::{Id, MAX_WHOLE};
+use crate::backend::content::{BLOCK, Id, MAX_WHOLE};
+use crate::backend::key::digest_from_sha256;
+use crate::backend::{BackendError, ErrorKind, Location, Writer};
 use crate::content::{Chunk, Gathered, Part, ToolError};
 use crate::error::OffloadError;
 use crate::hint::{Draft, Kind};
@@ -21,6 +22,9 @@ use crate::report::{Decision, Outcome, Reason};
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
 /// memory or in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
+
+/// Number of attempts at reading a block back from a writer.
+const ATTEMPTS: usize = 8;
 
 /// Number of parts of a stream over its limit that are held for a user's preview.
 const MAX_PARTS: usize = 256;
@@ -110,7 +114,7 @@ impl<'a> LongText<'a> {
             is_open: false,
             bytes: 0,
             decoder: Decoder::default(),
-            sketch: Sketch::new(job.policy.preview, job.preview_length.at_most()),
+            sketch: Sketch::new(job.policy.preview, job.preview_length().at_most()),
             kept: Kept::Memory(Vec::new(), 0),
         }
     }
@@ -212,7 +216,7 @@ impl<'a> LongText<'a> {
                 text_of(&bytes).into_owned(),
             ),
             Kept::Spilled(_) | Kept::Lost => {
-                let share = job.preview_length.bytes_for(self.sketch.bytes());
+                let share = job.preview_length().bytes_for(self.sketch.bytes());
                 let preview = self.sketch.show(share);
                 let mut draft = Draft::new(Kind::Truncated, self.bytes, &job.call.name, preview);
                 draft.hint.lines = Some(self.sketch.lines());
@@ -248,5 +252,81 @@ impl<'a> LongText<'a> {
         self.job
             .page(stored, &result, length, &mut self.decision)
             .await
+    }
+}
+
+/// Bytes that were written to a store and have no name yet.
+#[derive(Default)]
+struct Spill {
+    /// Opened for the first bytes.
+    writer: Option<Box<dyn Writer>>,
+    sha256: Sha256,
+    length: u64,
+}
+
+impl Spill {
+    async fn write(&mut self, job: Job<'_>, bytes: Bytes) -> Result<(), BackendError> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => self.writer.insert(job.backend.writer().await?),
+        };
+        writer.write(bytes.clone()).await?;
+        self.sha256.update(&bytes);
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// All bytes.
+    async fn read(&mut self) -> Result<Vec<u8>, BackendError> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.length).unwrap_or_default());
+        while (bytes.len() as u64) < self.length {
+            bytes.extend_from_slice(&self.block(bytes.len() as u64).await?);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads bytes from `start` on. Tries again on any error: once the store has failed, the writer may have the only
+    /// copy.
+    async fn block(&mut self, start: u64) -> Result<Bytes, BackendError> {
+        let range = start..self.length.min(start + BLOCK);
+        let mut attempt = 1;
+        let bytes = loop {
+            match self.written()?.read(range.clone()).await {
+                Err(error) if attempt < ATTEMPTS => {
+                    tracing::warn!(attempt, %error, "reading back spilled bytes failed; retrying");
+                    attempt += 1;
+                }
+                answer => break answer?,
+            }
+        };
+        if bytes.is_empty() {
+            return Err(BackendError::new(
+                ErrorKind::Other,
+                "the store returned fewer bytes than were written: check the store",
+            ));
+        }
+        Ok(bytes)
+    }
+
+    /// Names all bytes, the text of the result with this `id`.
+    async fn name(&mut self, job: Job<'_>, id: &Id) -> Result<Location, BackendError> {
+        let digest = digest_from_sha256(&self.sha256.clone().finalize().into());
+        let target = job.target(id, 1, &digest);
+        target.name(job.backend, &mut **self.written()?).await
+    }
+
+    /// Copies all bytes to another writer, and names them there.
+    async fn copy(&mut self, job: Job<'_>, id: &Id) -> Result<Location, BackendError> {
+        let mut copy = Self::default();
+        while copy.length < self.length {
+            copy.write(job, self.block(copy.length).await?).await?;
+        }
+        copy.name(job, id).await
+    }
+
+    fn written(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
+        let message = "nothing was written to the store";
+        let error = || BackendError::new(ErrorKind::Other, message);
+        self.writer.as_mut().ok_or_else(error)
     }
 }

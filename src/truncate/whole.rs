@@ -33,16 +33,14 @@ pub(super) async fn truncate(
                 slot,
                 text,
                 raw: raw.as_deref(),
-                is_json: matches!(part, Part::Json(_)),
             });
         }
     }
-    if let [text] = &texts[..]
-        && let ([_], false) = (&arrived[..], text.is_json)
-        && text.length() > job.limit()
+    if let ([text], [_]) = (&texts[..], &arrived[..])
+        && text.text.len() as u64 > job.limit()
         && let Some(stored) = job.named(text.bytes().len() as u64).await
         && let Some(page) = job
-            .page(stored, text.bytes(), text.length(), &mut decision)
+            .page(stored, text.bytes(), text.text.len() as u64, &mut decision)
             .await
     {
         return Ok((page, decision));
@@ -73,7 +71,7 @@ pub(super) async fn truncate(
         };
         if location.is_none() {
             decision.outcome = Outcome::Lost;
-        } else if decision.outcome != Outcome::Lost {
+        } else if !matches!(decision.outcome, Outcome::Lost) {
             decision.outcome = Outcome::Truncated;
         }
         decision.locations.extend(location.clone());

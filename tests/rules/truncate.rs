@@ -675,39 +675,3 @@ impl<B: Backend> ListLen for B {
         stored(self).await.len()
     }
 }
-
-#[tokio::test]
-async fn t4_one_text_among_many_documents_is_stored_as_it_is() {
-    let store = memory();
-    let reduction = builder(&store)
-        .max_length_for_trunc(20_000)
-        .preview_length(2_000)
-        .build()
-        .unwrap();
-    let document = || Part::Json(serde_json::json!({"rows": lines(3_000)}));
-    let parts: Vec<Part> = (0..32)
-        .map(|_| document())
-        .chain([Part::Text(lines(3_000))])
-        .collect();
-    let shown = reduction
-        .truncate(&call("a", "f"), ToolOutput::parts(parts))
-        .await
-        .unwrap();
-    assert_eq!(shown.parts.len(), 33);
-    let Part::Text(last) = &shown.parts[32] else {
-        panic!("no text")
-    };
-    let hint = Hint::parse(last).unwrap();
-    assert!(
-        !hint.flags.joined && !last.contains("It was 1 text"),
-        "{last}"
-    );
-    assert_eq!(
-        reduction
-            .read_original(&hint.location.unwrap())
-            .await
-            .unwrap()
-            .unwrap(),
-        lines(3_000)
-    );
-}

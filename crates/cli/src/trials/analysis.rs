@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::replay::Prices;
-use crate::trials::statistics::{Interval, difference, exact_p, share};
-use crate::trials::{Plan, Record};
+use crate::trials::statistics::{ALPHA, Interval, difference, exact_p, share};
+use crate::trials::{Plan, Record, Usage};
 
 /// All that a trial's runs say.
 #[derive(Clone, Debug, Serialize)]
@@ -43,7 +43,7 @@ pub(crate) struct Compared {
     /// The difference with its interval.
     #[serde(flatten)]
     pub(crate) interval: Interval,
-    /// The p-value of the plan's test, once all runs are made.
+    /// The p-value of the test, once all runs are made.
     pub(crate) p: Option<f64>,
 }
 
@@ -68,22 +68,11 @@ pub(crate) struct ArmFigures {
     pub(crate) money: Option<f64>,
     /// Money for each solved task.
     pub(crate) per_solved: Option<f64>,
-    /// Means per run.
-    pub(crate) means: Means,
-}
-
-/// Means per run. `None` without a run, or where not every run was counted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Means {
-    /// Money, by the given prices.
-    pub(crate) money: Option<f64>,
-    /// Model calls.
+    /// Means per run of model calls, input tokens with cached ones, output tokens, and seconds. `None` without a run, or
+    /// where not every run was counted.
     pub(crate) calls: Option<f64>,
-    /// Input tokens, cached ones among them.
     pub(crate) input: Option<f64>,
-    /// Output tokens.
     pub(crate) output: Option<f64>,
-    /// Seconds.
     pub(crate) seconds: Option<f64>,
 }
 
@@ -99,30 +88,26 @@ pub(crate) struct TaskFigures {
 impl Analysis {
     /// Analyses the runs of a plan.
     pub(crate) fn new(plan: &Plan, records: &[Record], prices: Option<&Prices>) -> Self {
-        let planned = plan.runs_of_arm() * 2;
         let tasks = plan.tasks.iter().map(|task| TaskFigures {
             name: task.name.clone(),
             solved: [(0, 0); 2],
         });
         let mut tasks: Vec<TaskFigures> = tasks.collect();
-        for run in records {
-            let (solved, all) = &mut tasks[run.task].solved[run.arm];
-            *solved += u64::from(run.solved);
+        for record in records {
+            let (solved, all) = &mut tasks[record.run.task].solved[record.run.arm];
+            *solved += u64::from(record.solved);
             *all += 1;
         }
         let arms = [0, 1].map(|arm| arm_figures(plan, records, prices, arm));
-        let made = records.len() as u64;
-        let is_whole = made == planned;
-        let solved = arms[0]
-            .share
-            .zip(arms[1].share)
-            .map(|(first, second)| Compared {
-                interval: difference(first, second),
-                p: is_whole.then(|| exact_p(tasks.iter().map(|task| task.solved))),
-            });
+        let (made, planned) = (records.len() as u64, plan.runs_of_arm() * 2);
+        let shares = arms[0].share.zip(arms[1].share);
+        let solved = shares.map(|(first, second)| Compared {
+            interval: difference(first, second),
+            p: (made == planned).then(|| exact_p(tasks.iter().map(|task| task.solved))),
+        });
         let verdict = match solved.and_then(|solved| Some((solved.p?, solved.interval.value))) {
             None => Verdict::Unfinished,
-            Some((p, _)) if p > plan.design.alpha => Verdict::NoneFound,
+            Some((p, _)) if p > ALPHA => Verdict::NoneFound,
             Some((_, difference)) if difference > 0.0 => Verdict::SecondSolvesMore,
             Some(_) => Verdict::FirstSolvesMore,
         };
@@ -138,8 +123,7 @@ impl Analysis {
 }
 
 /// The money for a run's tokens.
-fn money(run: &Record, prices: Option<&Prices>) -> Option<f64> {
-    let (usage, prices) = (run.usage?, prices?);
+fn money(usage: Usage, prices: &Prices) -> Option<f64> {
     let parts = [
         (usage.input, prices.fresh),
         (usage.cached, prices.cached),
@@ -151,34 +135,31 @@ fn money(run: &Record, prices: Option<&Prices>) -> Option<f64> {
 }
 
 fn arm_figures(plan: &Plan, records: &[Record], prices: Option<&Prices>, arm: usize) -> ArmFigures {
-    let runs: Vec<&Record> = records.iter().filter(|run| run.arm == arm).collect();
+    let runs: Vec<&Record> = records.iter().filter(|one| one.run.arm == arm).collect();
+    let all = runs.len() as u64;
     let count = |is: &dyn Fn(&Record) -> bool| runs.iter().filter(|run| is(run)).count() as u64;
     let sum = |value: &dyn Fn(&Record) -> Option<f64>| {
         let sum = runs.iter().map(|run| value(run)).sum::<Option<f64>>();
-        sum.filter(|_| !runs.is_empty())
+        sum.filter(|_| all > 0)
     };
-    let mean = |value: &dyn Fn(&Record) -> Option<f64>| Some(sum(value)? / runs.len() as f64);
+    let mean = |value: &dyn Fn(&Record) -> Option<f64>| Some(sum(value)? / all as f64);
     let solved = count(&|run| run.solved);
-    let all = runs.len() as u64;
-    let all_money = sum(&|run| money(run, prices));
+    let money = sum(&|run| money(run.usage?, prices?));
     ArmFigures {
         name: plan.arms[arm].name.clone(),
         runs: all,
         solved,
-        share: share(all, solved, 1.0 - plan.design.alpha),
+        share: share(all, solved),
         over_time: count(&|run| run.over_time),
         failed_agents: count(&|run| run.exit.is_some_and(|code| code != 0)),
         counted: count(&|run| run.usage.is_some()),
-        money: all_money,
-        per_solved: all_money
+        money,
+        per_solved: money
             .filter(|_| solved > 0)
             .map(|money| money / solved as f64),
-        means: Means {
-            money: mean(&|run| money(run, prices)),
-            calls: mean(&|run| Some(run.usage?.calls? as f64)),
-            input: mean(&|run| Some(run.usage?.all_input() as f64)),
-            output: mean(&|run| Some(run.usage?.output as f64)),
-            seconds: mean(&|run| Some(run.seconds)),
-        },
+        calls: mean(&|run| Some(run.usage?.calls? as f64)),
+        input: mean(&|run| Some(run.usage?.all_input() as f64)),
+        output: mean(&|run| Some(run.usage?.output as f64)),
+        seconds: mean(&|run| Some(run.seconds)),
     }
 }

@@ -31,26 +31,19 @@ struct Gain {
 impl Gain {
     /// The bytes that were not shown or sent. Negative if more was.
     fn saved(&self) -> i64 {
-        let (before, after) = (
-            self.bytes_before.cast_signed(),
-            self.bytes_after.cast_signed(),
-        );
+        let [before, after] = [self.bytes_before, self.bytes_after].map(u64::cast_signed);
         before.saturating_sub(after)
     }
 
     fn add(&mut self, row: &Row) {
         let before = if row.is_read { 0 } else { row.before };
+        self.count += 1;
+        self.shortened += u64::from(row.after < before);
+        self.reads += u64::from(row.is_read);
         // A file may hold any number.
-        for (sum, more) in [
-            (&mut self.count, 1),
-            (&mut self.shortened, u64::from(row.after < before)),
-            (&mut self.replaced, row.replaced),
-            (&mut self.reads, u64::from(row.is_read)),
-            (&mut self.bytes_before, before),
-            (&mut self.bytes_after, row.after),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
+        self.replaced = self.replaced.saturating_add(row.replaced);
+        self.bytes_before = self.bytes_before.saturating_add(before);
+        self.bytes_after = self.bytes_after.saturating_add(row.after);
     }
 }
 
@@ -157,17 +150,14 @@ fn in_words(gains: &Gains) -> String {
     let rows = gains.rows.iter().map(|row| {
         let (gain, bytes) = (&row.gain, |bytes: u64| grouped(bytes.cast_signed()));
         let name = format!("{} {} {}", row.by, row.what, row.client);
-        let counts = [gain.count, gain.shortened, gain.replaced, gain.reads];
-        let [all, shortened, replaced, reads] = counts.map(|count| count.to_string());
-        let (before, after) = (bytes(gain.bytes_before), bytes(gain.bytes_after));
         [
             name.trim_end().to_owned(),
-            all,
-            shortened,
-            replaced,
-            reads,
-            before,
-            after,
+            gain.count.to_string(),
+            gain.shortened.to_string(),
+            gain.replaced.to_string(),
+            gain.reads.to_string(),
+            bytes(gain.bytes_before),
+            bytes(gain.bytes_after),
         ]
     });
     text + &output::table(1, head, rows)

@@ -20,7 +20,7 @@ use std::io;
 use std::path::Path;
 
 use crate::failure::Failure;
-pub(crate) use analysis::{Analysis, ArmFigures, Verdict};
+pub(crate) use analysis::{Analysis, Verdict};
 pub(crate) use plan::{Arm, Plan, TEST};
 pub(crate) use report::{markdown, plan_text};
 pub(crate) use results::{Record, Results};

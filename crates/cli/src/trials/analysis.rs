@@ -1,6 +1,7 @@
 //! The outcome of a trial.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::replay::Prices;
 use crate::trials::statistics::{ALPHA, Interval, difference, exact_p, share};
@@ -15,8 +16,8 @@ pub(crate) struct Analysis {
     pub(crate) planned: u64,
     /// The answer to the main question.
     pub(crate) verdict: Verdict,
-    /// Both arms, in the plan's order.
-    pub(crate) arms: [ArmFigures; 2],
+    /// Figures of both arms, in the plan's order.
+    pub(crate) arms: [Value; 2],
     /// Solved runs: the second arm's share less the first's.
     pub(crate) solved: Option<Compared>,
     /// Each task.
@@ -47,35 +48,6 @@ pub(crate) struct Compared {
     pub(crate) p: Option<f64>,
 }
 
-/// Figures of one arm.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ArmFigures {
-    /// Name of the arm.
-    pub(crate) name: String,
-    /// Runs that were made.
-    pub(crate) runs: u64,
-    /// Runs that solved their task.
-    pub(crate) solved: u64,
-    /// The share of solved runs.
-    pub(crate) share: Option<Interval>,
-    /// Runs whose agent was ended because it took too long.
-    pub(crate) over_time: u64,
-    /// Runs whose agent ended with another exit code than 0.
-    pub(crate) failed_agents: u64,
-    /// Runs with a provider's count of tokens.
-    pub(crate) counted: u64,
-    /// Money of all runs, if there are prices and every run was counted.
-    pub(crate) money: Option<f64>,
-    /// Money for each solved task.
-    pub(crate) per_solved: Option<f64>,
-    /// Means per run of model calls, input tokens with cached ones, output tokens, and seconds. `None` without a run, or
-    /// where not every run was counted.
-    pub(crate) calls: Option<f64>,
-    pub(crate) input: Option<f64>,
-    pub(crate) output: Option<f64>,
-    pub(crate) seconds: Option<f64>,
-}
-
 /// One task under both arms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskFigures {
@@ -98,10 +70,12 @@ impl Analysis {
             *solved += u64::from(record.solved);
             *all += 1;
         }
-        let arms = [0, 1].map(|arm| arm_figures(plan, records, prices, arm));
+        let [first, second] = [0, 1].map(|arm| {
+            let runs = records.iter().filter(|record| record.run.arm == arm);
+            figures(&plan.arms[arm].name, &runs.collect::<Vec<_>>(), prices)
+        });
         let (made, planned) = (records.len() as u64, plan.runs_of_arm() * 2);
-        let shares = arms[0].share.zip(arms[1].share);
-        let solved = shares.map(|(first, second)| Compared {
+        let solved = first.0.zip(second.0).map(|(first, second)| Compared {
             interval: difference(first, second),
             p: (made == planned).then(|| exact_p(tasks.iter().map(|task| task.solved))),
         });
@@ -115,7 +89,7 @@ impl Analysis {
             made,
             planned,
             verdict,
-            arms,
+            arms: [first.1, second.1],
             solved,
             tasks,
         }
@@ -134,8 +108,9 @@ fn money(usage: Usage, prices: &Prices) -> Option<f64> {
     Some(millionths.iter().sum::<f64>() / 1e6)
 }
 
-fn arm_figures(plan: &Plan, records: &[Record], prices: Option<&Prices>, arm: usize) -> ArmFigures {
-    let runs: Vec<&Record> = records.iter().filter(|one| one.run.arm == arm).collect();
+/// The share that an arm's runs have solved, and all its figures. Those of money and tokens are null unless every run was
+/// counted by the provider.
+fn figures(name: &str, runs: &[&Record], prices: Option<&Prices>) -> (Option<Interval>, Value) {
     let all = runs.len() as u64;
     let count = |is: &dyn Fn(&Record) -> bool| runs.iter().filter(|run| is(run)).count() as u64;
     let sum = |value: &dyn Fn(&Record) -> Option<f64>| {
@@ -145,21 +120,21 @@ fn arm_figures(plan: &Plan, records: &[Record], prices: Option<&Prices>, arm: us
     let mean = |value: &dyn Fn(&Record) -> Option<f64>| Some(sum(value)? / all as f64);
     let solved = count(&|run| run.solved);
     let money = sum(&|run| money(run.usage?, prices?));
-    ArmFigures {
-        name: plan.arms[arm].name.clone(),
-        runs: all,
-        solved,
-        share: share(all, solved),
-        over_time: count(&|run| run.over_time),
-        failed_agents: count(&|run| run.exit.is_some_and(|code| code != 0)),
-        counted: count(&|run| run.usage.is_some()),
-        money,
-        per_solved: money
-            .filter(|_| solved > 0)
-            .map(|money| money / solved as f64),
-        calls: mean(&|run| Some(run.usage?.calls? as f64)),
-        input: mean(&|run| Some(run.usage?.all_input() as f64)),
-        output: mean(&|run| Some(run.usage?.output as f64)),
-        seconds: mean(&|run| Some(run.seconds)),
-    }
+    let share = share(all, solved);
+    let figures = json!({
+        "name": name,
+        "runs": all,
+        "solved": solved,
+        "share": share,
+        "over_time": count(&|run| run.over_time),
+        "failed_agents": count(&|run| run.exit.is_some_and(|code| code != 0)),
+        "counted": count(&|run| run.usage.is_some()),
+        "money": money,
+        "per_solved": money.filter(|_| solved > 0).map(|money| money / solved as f64),
+        "calls": mean(&|run| Some(run.usage?.calls? as f64)),
+        "input": mean(&|run| Some(run.usage?.all_input() as f64)),
+        "output": mean(&|run| Some(run.usage?.output as f64)),
+        "seconds": mean(&|run| Some(run.seconds)),
+    });
+    (share, figures)
 }

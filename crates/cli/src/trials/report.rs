@@ -2,10 +2,28 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use crate::output;
 use crate::replay::Prices;
 use crate::trials::statistics::Interval;
-use crate::trials::{Analysis, Arm, ArmFigures, Plan, Verdict};
+use crate::trials::{Analysis, Arm, Plan, Verdict};
+
+/// The rows of the page's main table: an arm's figure, its title with the currency as `$`, and its decimal places.
+const ROWS: [(&str, &str, usize); 12] = [
+    ("runs", "runs", 0),
+    ("solved", "solved", 0),
+    ("share", "share that is solved", 1),
+    ("over_time", "ended for taking too long", 0),
+    ("failed_agents", "agent ended with an error", 0),
+    ("counted", "counted by the provider", 0),
+    ("money", "$, all runs", 4),
+    ("per_solved", "**$ for each solved task**", 4),
+    ("calls", "model calls for each run", 2),
+    ("input", "input tokens, cached ones too, for each run", 0),
+    ("output", "output tokens for each run", 0),
+    ("seconds", "seconds for each run", 2),
+];
 
 /// The plan, as lines for a terminal.
 pub(crate) fn plan_text(plan: &Plan) -> String {
@@ -30,9 +48,19 @@ pub(crate) fn markdown(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>
         "# Trial of {first} and {second}\n\n{}\n\n| | {first} | {second} |\n|---|---|---|\n",
         answer(plan, analysis),
     );
-    for (name, cells) in rows(&analysis.arms, prices) {
-        let [first, second] = cells.map(|cell| cell.unwrap_or("–".to_owned()));
-        let _ = writeln!(page, "| {name} | {first} | {second} |");
+    let currency = prices
+        .and_then(Prices::money)
+        .map(|[currency, ..]| shown(currency));
+    for (figure, title, places) in ROWS {
+        if title.contains('$') && currency.is_none() {
+            continue;
+        }
+        let title = title.replace('$', currency.as_deref().unwrap_or_default());
+        let [first, second] = analysis
+            .arms
+            .each_ref()
+            .map(|arm| cell(&arm[figure], places));
+        let _ = writeln!(page, "| {title} | {first} | {second} |");
     }
     let _ = write!(
         page,
@@ -89,46 +117,17 @@ fn answer(plan: &Plan, analysis: &Analysis) -> String {
     }
 }
 
-/// The rows of the page's main table: a name, and a cell for each arm.
-fn rows(arms: &[ArmFigures; 2], prices: Option<&Prices>) -> Vec<(String, [Option<String>; 2])> {
-    let row = |name: &str, cell: &dyn Fn(&ArmFigures) -> Option<String>| {
-        (name.to_owned(), arms.each_ref().map(cell))
-    };
-    let whole = |name: &str, number: fn(&ArmFigures) -> u64| {
-        row(name, &|arm| Some(number(arm).to_string()))
-    };
-    let real = |name: &str, places: usize, number: fn(&ArmFigures) -> Option<f64>| {
-        row(name, &|arm| Some(format!("{:.places$}", number(arm)?)))
-    };
-    let share = |arm: &ArmFigures| {
-        let Interval { value, low, high } = arm.share?;
-        let [value, low, high] = [value, low, high].map(|share| format!("{:.1}", share * 100.0));
-        Some(format!("{value} % ({low} to {high})"))
-    };
-    let mut rows = vec![
-        whole("runs", |arm| arm.runs),
-        whole("solved", |arm| arm.solved),
-        row("share that is solved", &share),
-        whole("ended for taking too long", |arm| arm.over_time),
-        whole("agent ended with an error", |arm| arm.failed_agents),
-        whole("counted by the provider", |arm| arm.counted),
-    ];
-    if let Some([currency, ..]) = prices.and_then(Prices::money) {
-        let money = shown(currency);
-        let of_solved = format!("**{money} for each solved task**");
-        rows.extend([
-            real(&format!("{money}, all runs"), 4, |arm| arm.money),
-            real(&of_solved, 4, |arm| arm.per_solved),
-        ]);
+/// A number with so many decimal places, or a share with its interval in percent.
+fn cell(figure: &Value, places: usize) -> String {
+    let share = ["value", "low", "high"].map(|bound| figure[bound].as_f64());
+    match (figure.as_f64(), share) {
+        (Some(number), _) => format!("{number:.places$}"),
+        (None, [Some(value), Some(low), Some(high)]) => {
+            let [value, low, high] = [value, low, high].map(|share| share * 100.0);
+            format!("{value:.places$} % ({low:.places$} to {high:.places$})")
+        }
+        _ => "–".to_owned(),
     }
-    let input = "input tokens, cached ones too, for each run";
-    rows.extend([
-        real("model calls for each run", 2, |arm| arm.calls),
-        real(input, 0, |arm| arm.input),
-        real("output tokens for each run", 0, |arm| arm.output),
-        real("seconds for each run", 2, |arm| arm.seconds),
-    ]);
-    rows
 }
 
 /// A name or command on one line, so that it can't break a table or a terminal.

@@ -4,48 +4,23 @@ use std::fmt::Write;
 
 use offcut_cli::trials::Random;
 
-const NAMES: [&str; 24] = [
-    "session",
-    "ledger",
-    "window",
-    "budget",
-    "render",
-    "parse_header",
-    "token_count",
-    "is_open",
-    "location",
-    "backend",
-    "store",
-    "reader",
-    "offset",
-    "limit",
-    "pattern",
-    "message",
-    "conversation",
-    "replacement",
-    "original",
-    "fingerprint",
-    "preview",
-    "hint",
-    "policy",
-    "threshold",
-];
-const TYPES: [&str; 8] = [
-    "usize",
-    "String",
-    "Vec<u8>",
-    "Option<&str>",
-    "Result<(), Error>",
-    "Arc<Mutex<State>>",
-    "bool",
-    "u64",
-];
+const NAMES: &str = "session ledger window budget render parse_header token_count is_open location backend store reader \
+    offset limit pattern message conversation replacement original fingerprint preview hint policy threshold";
+const TYPES: &str = "usize String Vec<u8> Option<&str> Result<(),Error> Arc<Mutex<State>> bool u64";
+
+/// One of the words of `list`.
+fn any<'l>(random: &mut Random, list: &'l str) -> &'l str {
+    let count = list.split(' ').count();
+    let mut words = list.split(' ');
+    words.nth(random.below(count)).unwrap_or_default()
+}
+
 /// Source code of about `bytes` bytes.
 pub fn code(random: &mut Random, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 200);
     while text.len() < bytes {
-        let [a, b, c] = [0; 3].map(|_| NAMES[random.below(NAMES.len())]);
-        let [kind, other] = [0; 2].map(|_| TYPES[random.below(TYPES.len())]);
+        let [a, b, c] = [0; 3].map(|_| any(random, NAMES));
+        let [kind, other] = [0; 2].map(|_| any(random, TYPES));
         let number = random.below(1000);
         let _ = match random.below(5) {
             0 => writeln!(text, "    pub fn {a}(&self, {b}: {kind}) -> {other} {{"),
@@ -71,7 +46,7 @@ pub fn code(random: &mut Random, bytes: usize) -> String {
 pub fn json(random: &mut Random, bytes: usize) -> String {
     let mut text = String::from("[");
     while text.len() < bytes {
-        let [a, b] = [0; 2].map(|_| NAMES[random.below(NAMES.len())]);
+        let [a, b] = [0; 2].map(|_| any(random, NAMES));
         let (id, size) = (random.below(1_000_000), random.below(100_000));
         let _ = write!(
             text,

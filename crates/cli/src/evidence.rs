@@ -2,17 +2,15 @@
 //! quoted lines that can only come from there.
 
 mod names;
-mod pattern;
 
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::collections::HashSet;
 
 use offcut::format::Message;
 use offcut::{Part, ToolCall};
+use regex::Regex;
 use serde_json::Value;
 
-pub(crate) use names::{NamePlaces, names};
-pub(crate) use pattern::pattern;
+pub(crate) use names::{NamePlaces, names, used};
 
 /// Number of characters to each side of a string that show its context.
 const WINDOW: usize = 40;
@@ -31,9 +29,6 @@ pub(crate) struct MessageText<'m> {
     /// Texts that may quote: content, and strings in arguments.
     pub(crate) written: Vec<String>,
 }
-
-/// Results as the tool returned them, and their names, by message.
-pub(crate) struct ResultNames<'r>(HashMap<usize, (&'r str, NamePlaces<'r>)>);
 
 /// The content of a message, and its calls.
 pub(crate) fn parts(message: &Message) -> (&[Part], &[ToolCall]) {
@@ -68,20 +63,16 @@ impl<'m> Read<'m> {
 
     /// Returns the text before and after the first occurrence of `used` in a message, at most
     /// `most` characters each.
-    pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
-        let Some(said) = self.messages.get(message) else {
-            return Default::default();
+    pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (&str, &str) {
+        let said = &self.messages[message];
+        let mut texts = std::iter::once(&said.text).chain(&said.written);
+        let found = texts.find_map(|text| Some((text, text.find(used)?)));
+        let Some((text, start)) = found else {
+            return ("", "");
         };
-        let places = std::iter::once(&said.text).chain(&said.written);
-        let Some((before, after)) = places.filter_map(|text| text.split_once(used)).next() else {
-            return Default::default();
-        };
-        let first = before.char_indices().rev().take(most).last();
-        let from = first.map_or(before.len(), |(at, _)| at);
-        (
-            before[from..].to_owned(),
-            after.chars().take(most).collect(),
-        )
+        let end = start + used.len();
+        let (from, to) = surroundings(text, start, end, most, |_| false);
+        (&text[from..start], &text[end..to])
     }
 }
 
@@ -110,11 +101,9 @@ impl<'m> MessageText<'m> {
     }
 
     /// Its lines that are long enough to be a quotation.
-    fn lines(&self) -> HashSet<&str> {
-        self.written
-            .iter()
-            .flat_map(|text| quotable(text))
-            .collect()
+    pub(crate) fn lines(&self) -> HashSet<&str> {
+        let written = self.written.iter();
+        written.flat_map(|text| quotable(text)).collect()
     }
 }
 
@@ -122,115 +111,58 @@ impl<'m> MessageText<'m> {
 pub(crate) fn argued(arguments: &str) -> Vec<String> {
     let mut strings = Vec::new();
     match serde_json::from_str(arguments) {
-        Ok(arguments) => strings_of(&arguments, &mut strings),
+        Ok(arguments) => each_string("", &arguments, &mut |_, text| strings.push(text.to_owned())),
         Err(_) => strings.push(arguments.to_owned()),
     }
     strings
 }
 
-fn strings_of(value: &Value, into: &mut Vec<String>) {
+/// Shows all strings in a value, each after the name of the field that it is in.
+pub(crate) fn each_string(field: &str, value: &Value, see: &mut impl FnMut(&str, &str)) {
     match value {
-        Value::String(text) => into.push(text.clone()),
-        Value::Array(values) => values.iter().for_each(|value| strings_of(value, into)),
-        Value::Object(fields) => fields.values().for_each(|value| strings_of(value, into)),
+        Value::String(text) => see(field, text),
+        Value::Array(values) => values
+            .iter()
+            .for_each(|value| each_string(field, value, see)),
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(field, value)| each_string(field, value, see)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Finds what each turn takes from results: of what it has `used`, all that a result has as one of its `keys` and nobody
-/// has said before.
-pub(crate) fn taken<'r, K: Eq + Hash>(
-    read: &'r Read<'r>,
-    keys: impl Fn(&'r MessageText<'r>) -> HashSet<K>,
-    used: impl Fn(&'r MessageText<'r>, &dyn Fn(&K) -> bool) -> Vec<(Kind, &'r str, K)>,
-) -> Vec<Vec<Need>> {
-    let (mut said, mut known) = (HashSet::new(), HashMap::<K, Vec<usize>>::new());
-    let mut turns = Vec::new();
-    for (at, message) in read.messages.iter().enumerate() {
-        let own = keys(message);
-        if message.is_result() {
-            for key in own {
-                known.entry(key).or_default().push(at);
-            }
-            continue;
-        }
-        if message.is_turn() {
-            let used = used(message, &|key| {
-                known.contains_key(key) && !said.contains(key)
-            });
-            let need = |(kind, text, key): (Kind, &str, K)| Need {
-                kind,
-                text: text.to_owned(),
-                holders: known[&key].clone(),
-            };
-            turns.push(used.into_iter().map(need).collect());
-        }
-        said.extend(own);
-    }
-    turns
-}
-
-/// Names that each turn takes from results.
-pub(crate) fn names_taken(read: &Read<'_>) -> Vec<Vec<Need>> {
-    taken(
-        read,
-        |message| names(&message.text).into_keys().collect(),
-        |message, is_taken| {
-            let used = names::used(&message.text, |name| is_taken(&name));
-            used.into_iter()
-                .map(|name| (Kind::Name, name, name))
-                .collect()
-        },
-    )
-}
-
-/// Lines that each turn takes from results.
-pub(crate) fn lines_taken(read: &Read<'_>) -> Vec<Vec<Need>> {
-    taken(read, MessageText::lines, |message, is_taken| {
-        let mut lines: Vec<&str> = message.lines().into_iter().filter(is_taken).collect();
-        lines.sort_unstable();
-        lines
-            .into_iter()
-            .map(|line| (Kind::Quote, line, line))
-            .collect()
-    })
-}
-
-impl<'r> ResultNames<'r> {
-    pub(crate) fn of(read: &'r Read<'r>) -> Self {
-        let all = read.messages.iter().enumerate();
-        let results = all.filter(|(_, message)| message.is_result());
-        Self(
-            results
-                .map(|(at, message)| (at, (&*message.text, names(&message.text))))
-                .collect(),
-        )
-    }
-
-    /// Returns true if `shown` holds any occurrence of `name` in the result of `message` with its
-    /// surroundings on that line.
-    pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
-        self.0.get(&message).is_some_and(|(text, names)| {
-            let mut places = names.get(name).into_iter().flatten();
-            places.any(|at| shown.contains(window(text, *at, at + name.len())))
-        })
-    }
+/// Compiles a constant pattern, which every test does too.
+#[allow(
+    clippy::expect_used,
+    reason = "a constant pattern, compiled by every test"
+)]
+pub(crate) fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a regular expression")
 }
 
 /// Returns `start..end` of `text` with up to [`WINDOW`] characters on each side, within its line.
 pub(crate) fn window(text: &str, start: usize, end: usize) -> &str {
-    let before = text[..start]
-        .char_indices()
-        .rev()
-        .take_while(|(_, c)| *c != '\n')
-        .take(WINDOW);
-    let after = text[end..]
-        .char_indices()
-        .take_while(|(_, c)| *c != '\n')
-        .take(WINDOW);
-    let from = before.last().map_or(start, |(at, _)| at);
-    let to = after.last().map_or(end, |(at, c)| end + at + c.len_utf8());
+    let (from, to) = surroundings(text, start, end, WINDOW, |c| c == '\n');
     &text[from..to]
+}
+
+/// Widens `start..end` by up to `most` characters on each side, as long as none is a border.
+fn surroundings(
+    text: &str,
+    start: usize,
+    end: usize,
+    most: usize,
+    is_border: impl Fn(char) -> bool,
+) -> (usize, usize) {
+    let is_inside = |(_, c): &(usize, char)| !is_border(*c);
+    let before = text[..start].char_indices().rev();
+    let before = before.take_while(is_inside).take(most).last();
+    let after = text[end..].char_indices();
+    let after = after.take_while(is_inside).take(most).last();
+    (
+        before.map_or(start, |(at, _)| at),
+        after.map_or(end, |(at, c)| end + at + c.len_utf8()),
+    )
 }
 
 /// Kinds of needs.
@@ -248,9 +180,7 @@ pub(crate) enum Kind {
     Noun,
     /// A date, a time, an amount of money or a percentage.
     Date,
-    /// The verdict of a command that tests, builds, lints, checks or installs.
-    Verdict,
-    /// A line of such a command that reports a failure.
+    /// A line that reports the failure of a command that tests, builds, lints, checks or installs.
     Failing,
     /// A name or a line from arguments of the agent's own earlier calls.
     Own,
@@ -260,14 +190,13 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All kinds in their order, with their names in tables.
-    pub(crate) const ALL: [(Self, &str); 10] = [
+    pub(crate) const ALL: [(Self, &str); 9] = [
         (Self::Name, "named"),
         (Self::Quote, "quoted"),
         (Self::Number, "numbers"),
         (Self::Flag, "flags"),
         (Self::Noun, "nouns"),
         (Self::Date, "dates"),
-        (Self::Verdict, "verdicts"),
         (Self::Failing, "failing"),
         (Self::Own, "own"),
         (Self::Edit, "edits"),
@@ -275,7 +204,7 @@ impl Kind {
 
     /// Returns true if an agent that lacks it would have to read it back.
     pub(crate) fn is_read_back(self) -> bool {
-        !matches!(self, Self::Verdict | Self::Failing | Self::Edit)
+        !matches!(self, Self::Failing | Self::Edit)
     }
 }
 
@@ -322,54 +251,6 @@ fn without_number(line: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn call(arguments: &str) -> Message {
-        Message::calls(vec![ToolCall::new("1", "edit", arguments)])
-    }
-
-    fn result(text: &str) -> Message {
-        Message::tool(&ToolCall::new("1", "edit", ""), vec![text.into()], false)
-    }
-
-    fn texts_of(turn: &[Need]) -> Vec<&str> {
-        turn.iter().map(|need| need.text.as_str()).collect()
-    }
-
-    #[test]
-    fn only_strings_that_a_tool_said_first_count_once() {
-        let messages = [
-            Message::user("Fix parse_header, please."),
-            call("{}"),
-            result("fn parse_header() { read_frame() }"),
-            Message::assistant("parse_header calls read_frame and never_seen_before"),
-            Message::assistant("read_frame again"),
-        ];
-        let read = Read::of(&messages);
-        let turns = names_taken(&read);
-        assert_eq!(
-            turns.iter().map(|turn| texts_of(turn)).collect::<Vec<_>>(),
-            [vec![], vec!["read_frame"], vec![]]
-        );
-        assert_eq!(turns[1][0].holders, [2]);
-    }
-
-    #[test]
-    fn quotations_are_found_in_decoded_arguments() {
-        let messages = [
-            call("{}"),
-            result("  7→\tlet total = \"sum of all\";\n  8→"),
-            call(
-                r#"{"edits": [{"old": "let total = \"sum of all\";", "new": "let total = 0; // nothing"}]}"#,
-            ),
-        ];
-        let read = Read::of(&messages);
-        let quote = Need {
-            kind: Kind::Quote,
-            text: "let total = \"sum of all\";".to_owned(),
-            holders: vec![1],
-        };
-        assert_eq!(lines_taken(&read)[1], [quote]);
-    }
 
     #[test]
     fn a_window_ends_with_its_line_or_after_forty_characters() {

@@ -17,7 +17,7 @@ pub fn replay(transcript: &std::path::Path) {
         name: name.to_owned(),
         by: RequestSource::Settings(Box::new(settings::load(name).expect("a built-in policy"))),
     });
-    let sources = [Source::File(transcript.to_owned())];
+    let sources = [Source(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.
     let (replayed, skipped) = replay::all(&sources, &policies, |_| ()).expect("a replay");
     assert_eq!(replayed.is_empty(), !skipped.is_empty());
@@ -70,7 +70,7 @@ pub fn replay(transcript: &std::path::Path) {
             &names,
             &replay::totals(replayed, policies.len()),
             replayed,
-            &Prices::DEFAULT,
+            &Prices::weights(0.1, 1.0),
         )
     };
     let ends = |page: String| page.matches("</script").count();

@@ -203,35 +203,23 @@ pub(crate) fn table<const COLUMNS: usize>(
 ) -> String {
     const MAX_CELL: usize = 40;
     let short = |cell: String| visible(&cell).chars().take(MAX_CELL).collect();
-    let rows = rows.map(|row| row.map(short).to_vec());
-    let lines = aligned(left, head, rows)
-        .into_iter()
-        .map(|row| row.join("  "));
-    lines
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
-}
-
-/// Fills the cells of a table with spaces, up to the width of their columns. The first `left` columns are aligned to the
-/// left. Bars separate the titles in `head`, which is the first row.
-pub(crate) fn aligned(
-    left: usize,
-    head: &str,
-    rows: impl Iterator<Item = Vec<String>>,
-) -> Vec<Vec<String>> {
     let head = head.split('|').map(str::to_owned).collect();
-    let mut rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    for column in 0..rows[0].len() {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        let width = widths.max().unwrap_or(0);
-        for row in &mut rows {
-            row[column] = match column < left {
-                true => format!("{:width$}", row[column]),
-                false => format!("{:>width$}", row[column]),
-            };
-        }
+    let mut all: Vec<Vec<String>> = vec![head];
+    all.extend(rows.map(|row| row.map(short).to_vec()));
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..COLUMNS).filter_map(width).collect();
+    let mut text = String::new();
+    for row in all {
+        let cells = row.into_iter().zip(&widths).enumerate();
+        let cells = cells.map(|(column, (cell, &width))| match column < left {
+            true => format!("{cell:width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        let line = cells.collect::<Vec<String>>().join("  ");
+        text += line.trim_end();
+        text.push('\n');
     }
-    rows
+    text
 }
 
 /// Shows how much of long work is done: one line on stderr that is overwritten, if stderr is a terminal.

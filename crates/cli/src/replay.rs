@@ -2,18 +2,16 @@
 //! what the model could still have seen.
 
 mod agent;
-mod call;
 mod card;
 mod figures;
 mod follow;
-mod look;
 #[cfg(test)]
 mod naive_tests;
-mod pages;
 #[cfg(test)]
 mod places_tests;
 #[cfg(test)]
 mod planted_tests;
+mod player;
 mod replayed;
 mod requests;
 mod script;
@@ -25,8 +23,8 @@ mod view;
 mod words;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use offcut::Settings;
 use offcut::backend::{Backend, Memory};
@@ -35,15 +33,14 @@ use serde::Serialize;
 
 use crate::evidence::Read;
 use crate::failure::{Failure, OrFail as _};
-use crate::lock::locked;
 use crate::settings;
 use crate::stores;
 use crate::transcript::Source;
 pub(crate) use card::Prices;
 pub(crate) use figures::Figures;
-pub(crate) use replayed::{Change, Miss, NONE, Replay, Replayed};
+pub(crate) use replayed::{Miss, NONE, Replay, Replayed};
 use script::{Ruler, Script};
-pub(crate) use words::{LEGEND, money, sentence, tables, wrapped};
+pub(crate) use words::{overview, sentence};
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]
@@ -77,46 +74,40 @@ pub(crate) fn all(
 ) -> Result<(Vec<Replayed>, Vec<Skipped>), Failure> {
     let ruler = Ruler::new().or_fail("tokens can't be counted")?;
     // Largest first, so that the threads finish at about the same time.
-    let mut order: Vec<usize> = (0..sources.len()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(sources[*index].size()));
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || -> Result<(), Failure> {
+    let mut order: Vec<(usize, &Source)> = sources.iter().enumerate().collect();
+    order.sort_by_key(|(_, source)| std::cmp::Reverse(source.size()));
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || -> Result<Vec<_>, Failure> {
         let runtime = settings::runtime()?;
-        while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let source = &sources[*index];
-            let replayed = match source.read() {
+        let mut outcomes = Vec::new();
+        while let Some((index, source)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = source.name();
+            let outcome = match source.read() {
                 Ok(transcripts) => {
-                    let name = source.name();
                     Ok(runtime.block_on(each(&name, transcripts, policies, &ruler))?)
                 }
-                Err(why) => Err(Skipped {
-                    name: source.name(),
-                    why,
-                }),
+                Err(why) => Err(Skipped { name, why }),
             };
-            let mut done = locked(&done);
-            done.push((*index, replayed));
-            progress(done.len());
+            outcomes.push((*index, outcome));
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         }
-        Ok(())
+        Ok(outcomes)
     };
+    let mut outcomes = Vec::new();
     std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism()
-            .map_or(2, usize::from)
-            .min(sources.len());
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| {
-            worker.join().unwrap_or_else(|_| {
-                Err(Failure::new(
-                    "a replay panicked: please report it with the transcript",
-                ))
-            })
-        })
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let workers: Vec<_> = (0..threads.min(sources.len()))
+            .map(|_| scope.spawn(work))
+            .collect();
+        for worker in workers {
+            let problem = "a replay panicked: please report it with the transcript";
+            outcomes.extend(worker.join().map_err(|_| Failure::new(problem))??);
+        }
+        Ok::<(), Failure>(())
     })?;
-    let mut done = std::mem::take(&mut *locked(&done));
-    done.sort_by_key(|(index, _)| *index);
+    outcomes.sort_by_key(|(index, _)| *index);
     let (mut replayed, mut skipped) = (Vec::new(), Vec::new());
-    for (_, outcome) in done {
+    for (_, outcome) in outcomes {
         match outcome {
             Ok(several) => replayed.extend(several),
             Err(one) => skipped.push(one),
@@ -135,10 +126,9 @@ async fn each(
     let is_one = transcripts.len() == 1;
     let mut replayed = Vec::new();
     for (index, messages) in transcripts.into_iter().enumerate() {
-        let name = if is_one {
-            name.to_owned()
-        } else {
-            format!("{name}#{}", index + 1)
+        let name = match is_one {
+            true => name.to_owned(),
+            false => format!("{name}#{}", index + 1),
         };
         replayed.push(one(name, messages, policies, ruler).await?);
     }
@@ -157,24 +147,17 @@ async fn one(
     let script = Script::new(&messages, &read, &ruler);
     let mut replays = vec![agent::replay(&script, None).await.or_fail(&name)?];
     for policy in policies {
-        let settings = match &policy.by {
-            RequestSource::Settings(settings) => settings,
-            RequestSource::Requests(folder) => {
-                let requests = requests::read(folder, &name, &script)?;
-                replays.push(follow::follow(&script, &requests).await);
-                continue;
+        replays.push(match &policy.by {
+            RequestSource::Settings(settings) => {
+                let store = Some(scratch());
+                let reduction = settings::build(settings, &policy.name, store, stores::open)?;
+                let replayed = agent::replay(&script, Some(&reduction)).await;
+                replayed.or_fail(&name)?
             }
-        };
-        let reduction = settings::build(settings, &policy.name, Some(scratch()), stores::open)?;
-        // In a lasting store, each policy and transcript gets its own place. In our own store they
-        // do not: figures must not depend on names.
-        let reduction = if stores::named_in(settings).next().is_some() {
-            reduction.session(&format!("{} {name}", policy.name))
-        } else {
-            reduction
-        };
-        let replayed = agent::replay(&script, Some(&reduction)).await;
-        replays.push(replayed.or_fail(&name)?);
+            RequestSource::Requests(folder) => {
+                follow::follow(&script, &requests::read(folder, &name, &script)?).await
+            }
+        });
     }
     Ok(Replayed {
         name,

@@ -15,38 +15,31 @@ use std::path::{Path, PathBuf};
 use offcut::format::{Message, WireFormat};
 use serde_json::Value;
 
-use crate::evidence::parts;
 use crate::failure::{Failure, OrFail as _};
-use crate::units;
 pub(crate) use unknown::READ;
 
-/// Location of a transcript.
+/// The file of a transcript, or `-` for stdin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
-    Stdin,
-    File(PathBuf),
-}
+pub(crate) struct Source(pub(crate) PathBuf);
 
-/// Lists the files that `paths` name: files, folders with every `.json`, `.jsonl` or `.traj` file
+/// Lists the files that `paths` name: files, folders with every `.json` or `.jsonl` file
 /// below but for Claude Code's of subagents, and `-` for stdin. Sorted, each once.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
     for path in paths {
-        if path.as_os_str() == "-" {
-            found.push(Source::Stdin);
-        } else if path.is_dir() {
-            collect(path, &mut found)?;
-        } else {
-            found.push(Source::File(path.clone()));
+        match path.is_dir() {
+            true => collect(path, &mut found)?,
+            false => found.push(Source(path.clone())),
         }
     }
     found.sort();
     let mut seen = BTreeSet::new();
-    found.retain(|source| seen.insert(source.identity()));
+    // A file may have several names.
+    found.retain(|Source(path)| seen.insert(path.canonicalize().unwrap_or(path.clone())));
     if found.is_empty() {
         return Err(Failure::usage(
             "no transcripts were found at the given paths",
-            "name files, or folders with files that end in .json, .jsonl or .traj, or - for stdin",
+            "name files, or folders with files that end in .json or .jsonl, or - for stdin",
         ));
     }
     Ok(found)
@@ -64,11 +57,11 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
             collect(&path, into)?;
         } else if path
             .extension()
-            .is_some_and(|ending| ending == "json" || ending == "jsonl" || ending == "traj")
+            .is_some_and(|ending| ending == "json" || ending == "jsonl")
             && path.metadata().map_or(true, has_end)
             && !is_of_subagent(&path)
         {
-            into.push(Source::File(path));
+            into.push(Source(path));
         }
     }
     Ok(())
@@ -87,28 +80,22 @@ fn is_of_subagent(path: &Path) -> bool {
 }
 
 impl Source {
-    /// Returns its name in tables and reports.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            Self::Stdin => "stdin".to_owned(),
-            Self::File(path) => path.display().to_string(),
-        }
+    fn is_stdin(&self) -> bool {
+        self.0.as_os_str() == "-"
     }
 
-    /// Returns a value that is the same for all names of one file.
-    fn identity(&self) -> Self {
-        match self {
-            Self::Stdin => Self::Stdin,
-            Self::File(path) => Self::File(path.canonicalize().unwrap_or_else(|_| path.clone())),
+    /// Returns its name in tables and reports.
+    pub(crate) fn name(&self) -> String {
+        match self.is_stdin() {
+            true => "stdin".to_owned(),
+            false => self.0.display().to_string(),
         }
     }
 
     /// Estimates the amount of work, to order the sources.
     pub(crate) fn size(&self) -> u64 {
-        match self {
-            Self::Stdin => u64::MAX,
-            Self::File(path) => path.metadata().map_or(0, |metadata| metadata.len()),
-        }
+        let metadata = self.0.metadata();
+        metadata.map_or(u64::MAX, |metadata| metadata.len())
     }
 
     /// Reads its transcripts, one, or several if a session was compacted or each line is a
@@ -124,9 +111,9 @@ impl Source {
     }
 
     fn open(&self) -> io::Result<Box<dyn Read>> {
-        Ok(match self {
-            Self::Stdin => Box::new(io::stdin().lock()),
-            Self::File(path) => Box::new(File::open(path)?),
+        Ok(match self.is_stdin() {
+            true => Box::new(io::stdin().lock()),
+            false => Box::new(File::open(&self.0)?),
         })
     }
 
@@ -151,8 +138,7 @@ impl Source {
             }
             match document {
                 Ok(document) => {
-                    let bodies = requests::bodies(&document);
-                    bodies.into_iter().for_each(|body| see(number, body));
+                    requests::bodies(&document).for_each(|body| see(number, body));
                 }
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(_) => bad.push(number),
@@ -179,17 +165,11 @@ fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, String> {
     if called.is_empty() {
         return Err("it has no assistant turn in a known format".to_owned());
     }
-    let all = || called.iter().flatten();
-    if all().any(|message| matches!(message, Message::Tool { .. })) {
-        return Ok(called);
+    let is_result = |message: &Message| matches!(message, Message::Tool { .. });
+    match called.iter().flatten().any(is_result) {
+        true => Ok(called),
+        false => Err("it has no tool result in a known format".to_owned()),
     }
-    let turns = all().filter(|message| messages::is_turn(message)).count();
-    let calls: usize = all().map(|message| parts(message).1.len()).sum();
-    Err(format!(
-        "it has no tool result in a known format: {}, {}",
-        units::count(turns as u64, "assistant turn"),
-        units::count(calls as u64, "tool call"),
-    ))
 }
 
 /// Splits a file into documents: one, or one for each line.
@@ -228,12 +208,12 @@ mod tests {
         }
         let found = sources(&[folder.path().to_owned()]).unwrap();
         let names = ["agent-b.jsonl", "b.meta.json"];
-        assert_eq!(found, names.map(|name| Source::File(below.join(name))));
+        assert_eq!(found, names.map(|name| Source(below.join(name))));
         // One that is named is meant.
         let named = below.join("agent-a7.jsonl");
         assert_eq!(
             sources(std::slice::from_ref(&named)).unwrap(),
-            [Source::File(named.clone())]
+            [Source(named.clone())]
         );
     }
 

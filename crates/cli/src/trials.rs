@@ -1,9 +1,7 @@
 //! Trials of agents: the same tasks under two command lines, many times, and the test that tells them apart.
 //!
-//! A `Design` says which difference is to be found, and from it follows the number of runs. A `Plan` holds
-//! everything that is decided before the first run, the test included. `Trial::run` carries it out and appends
-//! each run to a file, so that a trial that was killed can go on. An `Analysis` applies the test, once, when all
-//! runs are done.
+//! A `Plan` holds everything that is decided before the first run. `Trial::run` carries it out and appends each run to a
+//! file, so that a trial that was killed can go on. An `Analysis` applies the test, once, when all runs are done.
 
 mod analysis;
 mod plan;
@@ -22,8 +20,8 @@ use std::io;
 use std::path::Path;
 
 use crate::failure::Failure;
-pub(crate) use analysis::{Analysis, ArmFigures, Verdict};
-pub(crate) use plan::{Arm, Design, Plan};
+pub(crate) use analysis::{Analysis, Verdict};
+pub(crate) use plan::{Arm, Plan, TEST};
 pub(crate) use report::{markdown, plan_text};
 pub(crate) use results::{Record, Results};
 pub(crate) use run::Trial;

@@ -21,9 +21,6 @@ struct TaskSum {
     /// By size: tasks that were solved.
     solved: [u32; SIZES.len()],
     /// Of the sizes that fit into a context window.
-    calls: u64,
-    reads: u64,
-    tokens: u64,
     bill: f64,
 }
 
@@ -36,7 +33,7 @@ fn main() -> Result<()> {
     let mut tasks: Vec<Task> = all().into();
     for argument in std::env::args().skip(1) {
         if argument == "--questions" {
-            tasks = questions().into();
+            tasks = questions();
             let mut settings = Settings::recommended();
             settings.preview = Preview::HeadTail;
             policies.insert(
@@ -69,9 +66,6 @@ fn main() -> Result<()> {
                 let outcome = run(&task, size, policy)?;
                 sum.solved[index] += u32::from(outcome.solved);
                 if size_name != "beyond" {
-                    sum.calls += outcome.bill.calls;
-                    sum.reads += outcome.reads;
-                    sum.tokens += outcome.bill.tokens;
                     sum.bill += outcome.bill.weighed();
                 }
                 println!(
@@ -87,17 +81,14 @@ fn main() -> Result<()> {
         }
     }
     println!(
-        "\n| policy | small | middling | large | beyond | calls | reads | tokens | bill | % |\n|---|---|---|---|---|---|---|---|---|---|"
+        "\n| policy | small | middling | large | beyond | bill | % |\n|---|---|---|---|---|---|---|"
     );
     let none = sums[0].bill;
     for ((name, _), sum) in policies.iter().zip(&sums) {
         let solved = sum.solved.map(|solved| solved.to_string());
         println!(
-            "| {name} | {} | {} | {} | {} | {:.0} | {:.1} |",
+            "| {name} | {} | {:.0} | {:.1} |",
             solved.join(" | "),
-            sum.calls,
-            sum.reads,
-            sum.tokens,
             sum.bill,
             100.0 * sum.bill / none
         );

@@ -20,17 +20,16 @@ pub struct Task {
     pub(crate) work: &'static dyn Work,
 }
 
-/// An agent: a function of the messages that it is shown, as a model is.
-pub(crate) type Agent = fn(&RequestView) -> Thought;
-
 /// Files and prompt of a task, and what its agent does.
 pub(crate) trait Work: std::fmt::Debug + Sync {
     fn set_up(&self, count: usize) -> Set;
     fn act(&self, view: &RequestView, set: &Set) -> Thought;
 }
 
-/// A conversation of its own.
-impl Work for (fn(usize) -> Set, Agent) {
+/// A conversation of its own, with an agent that is a function of the messages that it is shown, as a model is.
+pub(crate) type Talk = (fn(usize) -> Set, fn(&RequestView) -> Thought);
+
+impl Work for Talk {
     fn set_up(&self, count: usize) -> Set {
         self.0(count)
     }

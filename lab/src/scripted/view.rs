@@ -193,12 +193,12 @@ impl RequestView {
     }
 
     /// A finding about all that the last run of `command` printed. It follows from the `whole` text, as the answer
-    /// beside it; or else the preview says it, or the reader is asked.
+    /// beside it; or else the preview says it, as the first group of `told`, or the reader is asked.
     pub(crate) fn ask(
         &self,
         command: &str,
         whole: (&str, &str),
-        told: Option<&str>,
+        told: &str,
         query: &str,
     ) -> Result<String, Step> {
         let result = self.last(command).ok_or_else(lost)?;
@@ -208,12 +208,13 @@ impl RequestView {
             let is_whole = words(&self.elsewhere(result)?.text).eq(words(whole.0));
             return is_whole.then(|| whole.1.to_owned()).ok_or_else(lost);
         };
-        let said = told.and_then(|told| {
+        let said = || {
             let groups = Regex::new(told).ok()?.captures(&result.text)?;
             Some(groups.get(1)?.as_str().to_owned())
-        });
+        };
         let read = || Some(self.read(location, "query", query)?.text.trim().to_owned());
-        said.or_else(read)
+        said()
+            .or_else(read)
             .ok_or_else(|| saying("", READER, json!({"path": location, "query": query})))
     }
 

@@ -31,17 +31,13 @@ struct Gain {
 impl Gain {
     fn add(&mut self, row: &Row) {
         let before = if row.is_read { 0 } else { row.before };
+        self.count += 1;
+        self.shortened += u64::from(row.after < before);
+        self.reads += u64::from(row.is_read);
         // A file may hold any number.
-        for (sum, more) in [
-            (&mut self.count, 1),
-            (&mut self.shortened, u64::from(row.after < before)),
-            (&mut self.replaced, row.replaced),
-            (&mut self.reads, u64::from(row.is_read)),
-            (&mut self.bytes_before, before),
-            (&mut self.bytes_after, row.after),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
+        self.replaced = self.replaced.saturating_add(row.replaced);
+        self.bytes_before = self.bytes_before.saturating_add(before);
+        self.bytes_after = self.bytes_after.saturating_add(row.after);
     }
 }
 

@@ -1,19 +1,16 @@
 //! `offcut replay`.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use crate::args;
-use crate::evidence::Kind;
-use crate::failure::{Failure, code_of};
+use crate::failure::{Failure, OrFail as _, code_of};
 use crate::output;
 use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, RequestSource, Skipped};
-use crate::{report, settings, stores, transcript, units};
+use crate::{report, settings, stores, transcript};
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
     #[cfg(feature = "serve")]
@@ -23,9 +20,6 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let prices = Prices::open(&args.prices)?;
     let policies = policies(args)?;
     let sources = transcript::sources(&args.traces)?;
-    if let Some(file) = &args.html {
-        try_out(file).map_err(|error| unwritable(file, &error))?;
-    }
     let (replayed, skipped) = replay::all(&sources, &policies, |done| {
         output::progress("replayed", done, sources.len());
     })?;
@@ -45,42 +39,20 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let names: Vec<&str> = std::iter::once(NONE)
         .chain(policies.iter().map(|policy| policy.name.as_str()))
         .collect();
-    let written = match &args.html {
-        Some(file) => {
-            let page = report::html(&names, &totals, &replayed, &prices);
-            std::fs::write(file, page).map_err(|error| unwritable(file, &error))
-        }
-        None => Ok(()),
-    };
-    // Printed even if the report could not be written.
     if json {
         output::write_json(&summaries(&names, &totals, &replayed, &skipped, &prices))?;
     } else {
-        output::write(&overview(&names, &totals, &replayed, &prices))?;
+        let count = replayed.len();
+        output::write(&replay::overview(&names, &totals, count, &prices))?;
     }
-    written?;
+    if let Some(file) = &args.html {
+        let page = report::html(&names, &totals, &replayed, &prices);
+        std::fs::write(file, page).or_advise(
+            format_args!("the report can't be written to {}", file.display()),
+            "name a file in an existing folder",
+        )?;
+    }
     Ok(code_of(skipped.is_empty()))
-}
-
-/// Tests whether `file` can be written, and leaves nothing behind. Done first, because a replay may
-/// take long.
-fn try_out(file: &Path) -> io::Result<()> {
-    if !file.exists() {
-        return File::create_new(file).and_then(|_| std::fs::remove_file(file));
-    }
-    // A pipe must not be opened twice.
-    if file.is_file() || file.is_dir() {
-        File::options().append(true).open(file)?;
-    }
-    Ok(())
-}
-
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!(
-        "the report can't be written to {}: {error}",
-        file.display()
-    ))
-    .hint("name a file in an existing folder")
 }
 
 /// Loads the policies given as `NAME=FILE` and `NAME=FOLDER`, or the built-in ones if none are given.
@@ -101,12 +73,8 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
             .filter(is_name)
             .unwrap_or((named, named));
         if name.is_empty() || file.is_empty() {
-            let what = match name.is_empty() {
-                true => "no name before",
-                false => "no file after",
-            };
             return Err(Failure::usage(
-                format!("--policy {named:?} has {what} its `=`"),
+                format!("--policy {named:?} lacks a name or a file"),
                 "write NAME=FILE, or only the name of a built-in policy",
             ));
         }
@@ -120,15 +88,14 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
         });
     }
     for named in &args.requests {
-        let (name, folder) = named
-            .split_once('=')
-            .filter(|(name, folder)| !name.is_empty() && Path::new(folder).is_dir())
-            .ok_or_else(|| {
-                Failure::usage(
-                    format!("--requests {named:?} does not name a folder"),
-                    "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
-                )
-            })?;
+        let folder = named.split_once('=');
+        let folder = folder.filter(|(name, folder)| !name.is_empty() && Path::new(folder).is_dir());
+        let (name, folder) = folder.ok_or_else(|| {
+            Failure::usage(
+                format!("--requests {named:?} does not name a folder"),
+                "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
+            )
+        })?;
         policies.push(Policy {
             name: name.to_owned(),
             by: RequestSource::Requests(folder.into()),
@@ -167,26 +134,4 @@ fn summaries(
         "policies": names.iter().enumerate().map(of_policy).collect::<Vec<_>>(),
         "skipped": skipped,
     })
-}
-
-fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &Prices) -> String {
-    let none = totals[0];
-    let seen = format!(
-        "{}, {}, {:.1} M tokens sent, {} and {} used from results.",
-        units::count(replayed.len() as u64, "transcript"),
-        units::count(none.model_calls, "model call"),
-        none.tokens as f64 / 1e6,
-        units::count(none.seen.count(Kind::Name).needed, "string"),
-        units::count(none.seen.count(Kind::Quote).needed, "line"),
-    );
-    let mut blocks = vec![
-        replay::wrapped(&replay::sentence(names, totals, replayed.len(), prices)) + "\n",
-        replay::wrapped(&seen) + "\n",
-    ];
-    blocks.extend(replay::tables(names, totals, prices));
-    blocks.push(replay::LEGEND.to_owned());
-    if let Some(money) = replay::money(names, totals, prices) {
-        blocks.insert(3, replay::wrapped(&money) + "\n");
-    }
-    blocks.join("\n")
 }

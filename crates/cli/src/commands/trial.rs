@@ -12,7 +12,7 @@ use crate::child::is_ignored;
 use crate::failure::{Failure, OrFail as _, code_of};
 use crate::output;
 use crate::replay::Prices;
-use crate::trials::{Analysis, Arm, Design, Plan, Results, Trial, markdown, plan_text, tasks};
+use crate::trials::{Analysis, Arm, Plan, Results, TEST, Trial, markdown, plan_text, tasks};
 
 /// Says what a trial takes, or runs it.
 pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
@@ -26,22 +26,24 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
             "give --arm twice: --arm without='…' --arm with='…'",
         ));
     };
-    let design = Design {
-        difference: args.difference / 100.0,
-        expected: args.expected / 100.0,
-        alpha: args.alpha / 100.0,
-        power: args.power / 100.0,
-    };
-    let plan = Plan::new(
-        design,
+    let plan = Plan {
+        test: TEST.to_owned(),
+        repetitions: args.repetitions,
+        seed: args.seed,
+        seconds: args.time_limit.as_secs(),
         arms,
         tasks,
-        args.repetitions,
-        args.seed,
-        args.time_limit.as_secs(),
-    )?;
+    }
+    .checked()?;
     let Some(results) = &args.results else {
-        return say(&plan, json);
+        match json {
+            true => {
+                output::write_json(&json!({"plan": plan, "runs_of_each_arm": plan.runs_of_arm()}))?
+            }
+            false => output::write(&plan_text(&plan))?,
+        }
+        output::note("nothing was run: --results FILE runs it");
+        return Ok(ExitCode::SUCCESS);
     };
     let mut trial = Trial {
         results: Results::open(results, &plan)?,
@@ -52,18 +54,11 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let stop = stop_at_signals()?;
     let ran = trial.run(&stop, |made| output::progress("made", made, all));
     let analysis = Analysis::new(&trial.plan, &trial.results.records, prices.as_ref());
-    let page = markdown(&trial.plan, &analysis, prices.as_ref());
-    if let Some(file) = &args.report {
-        std::fs::write(file, &page).or_advise(
-            format_args!("the report can't be written to {}", file.display()),
-            "the runs are recorded: name a file in an existing folder, and run the command again",
-        )?;
-    }
     // Also if the trial could not go on: the runs that were made are shown.
     if json {
         output::write_json(&json!({"plan": trial.plan, "analysis": analysis, "prices": prices}))?;
     } else {
-        output::write(&page)?;
+        output::write(&markdown(&trial.plan, &analysis, prices.as_ref()))?;
     }
     ran?;
     let is_stopped = stop.load(Ordering::Relaxed);
@@ -71,20 +66,6 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
         output::note("stopped; the same command goes on from here");
     }
     Ok(code_of(!is_stopped))
-}
-
-/// Prints the plan and runs nothing.
-fn say(plan: &Plan, json: bool) -> Result<ExitCode, Failure> {
-    if json {
-        let runs = plan.design.runs();
-        output::write_json(
-            &json!({"plan": plan, "needed_runs_of_each_arm": runs, "planned_runs_of_each_arm": plan.runs_of_arm()}),
-        )?;
-    } else {
-        output::write(&plan_text(plan))?;
-        output::note("nothing was run: --results FILE runs it");
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A flag that SIGINT, SIGTERM and the like set, unless this program was started to ignore them.

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::pattern::pattern;
+use super::pattern;
 
 /// Maximum number of occurrences of one string that are recorded.
 const MAX_PLACES: usize = 64;

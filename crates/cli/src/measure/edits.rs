@@ -6,18 +6,10 @@ use offcut::format::Message;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::evidence::{Kind, Need, Read, pattern, unnumbered};
+use crate::evidence::{Kind, Need, Read, each_string, pattern, unnumbered};
 
 /// Arguments with an edit's old text.
-const OLD: [&str; 7] = [
-    "old_string",
-    "old_str",
-    "oldText",
-    "old_text",
-    "oldString",
-    "old",
-    "search",
-];
+const OLD: &str = "old_string old_str oldText old_text oldString old search";
 /// Minimum length in bytes of a text that counts.
 const MIN_LENGTH: usize = 3;
 
@@ -39,7 +31,12 @@ pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
                 if CHANGES.is_match(&call.name)
                     && let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments)
                 {
-                    old_texts("", &arguments, &mut wanted);
+                    each_string("", &arguments, &mut |field, text| {
+                        let old = unnumbered(text.trim_matches('\n'));
+                        if OLD.split(' ').any(|name| name == field) && old.len() >= MIN_LENGTH {
+                            wanted.push(old);
+                        }
+                    });
                 }
             }
             wanted.sort();
@@ -60,25 +57,6 @@ pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
         before.push(unnumbered(&message.written.join("\n")));
     }
     turns
-}
-
-/// Collects the old texts in `value`, which is in `field`.
-fn old_texts(field: &str, value: &Value, wanted: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => fields
-            .iter()
-            .for_each(|(field, value)| old_texts(field, value, wanted)),
-        Value::Array(values) => values
-            .iter()
-            .for_each(|value| old_texts(field, value, wanted)),
-        Value::String(text) if OLD.contains(&field) => {
-            let old = unnumbered(text.trim_matches('\n'));
-            if old.len() >= MIN_LENGTH {
-                wanted.push(old);
-            }
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Values of a text: numbers, options, proper nouns, dates and amounts.
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::evidence::{Kind, Need, Read, pattern, taken, unnumbered};
+use crate::evidence::{Kind, pattern};
 
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
@@ -29,7 +27,7 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Calls `see` with each value of `text`.
-fn each<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) {
+pub(super) fn each<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) {
     let joins_word = |c: char| c.is_alphanumeric() || c == '_';
     let stands_alone = |start: usize, end: usize| {
         !text[..start].ends_with(joins_word) && !text[end..].starts_with(joins_word)
@@ -62,44 +60,6 @@ fn each<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) {
             see(Kind::Date, date.as_str());
         }
     }
-}
-
-/// A hash that identifies a value of a kind.
-pub(crate) fn key(kind: Kind, value: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (kind, value).hash(&mut hasher);
-    hasher.finish()
-}
-
-/// Hashes of all values of `text`.
-pub(crate) fn keys(text: &str) -> HashSet<u64> {
-    let mut keys = HashSet::new();
-    each(text, |kind, value| {
-        keys.insert(key(kind, value));
-    });
-    keys
-}
-
-/// Values that each turn takes from results.
-pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
-    taken(
-        read,
-        |message| match message.is_result() {
-            // A reader's line numbers are places, not values.
-            true => keys(&unnumbered(&message.text)),
-            false => keys(&message.text),
-        },
-        |message, is_taken| {
-            let (mut used, mut seen) = (Vec::new(), HashSet::new());
-            each(&message.text, |kind, value| {
-                let key = key(kind, value);
-                if is_taken(&key) && seen.insert(key) {
-                    used.push((kind, value, key));
-                }
-            });
-            used
-        },
-    )
 }
 
 #[cfg(test)]

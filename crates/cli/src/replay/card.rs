@@ -1,13 +1,11 @@
 //! Price cards: the cost of a token.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, OrFail as _};
 
 /// Prices of tokens: weights, or prices for a million of them, with whose prices these are and of which date.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prices {
     /// A token that was in the previous request too.
@@ -28,43 +26,30 @@ pub(crate) struct Prices {
     date: Option<String>,
 }
 
-const HINT: &str = "a card is a TOML or JSON file with the prices of a million tokens, such as `cached = 0.3`, `fresh = 3.75`, \
+const HINT: &str = "a card is a TOML file with the prices of a million tokens, such as `cached = 0.3`, `fresh = 3.75`, \
 `currency = \"USD\"`, `source = \"https://…\"` and `date = \"2026-01-31\"`, or one of the weights `default` and `anthropic`";
 
 impl Prices {
-    /// A cache that costs nothing to write.
-    pub(crate) const DEFAULT: Self = Self::weights(0.1, 1.0);
-    /// Anthropic's cache: writing to it costs a quarter more.
-    pub(crate) const ANTHROPIC: Self = Self::weights(0.1, 1.25);
-
-    const fn weights(cached: f64, fresh: f64) -> Self {
+    /// Weights of tokens, without a currency.
+    pub(crate) fn weights(cached: f64, fresh: f64) -> Self {
         Self {
             cached,
             fresh,
-            written: None,
-            output: None,
-            currency: None,
-            source: None,
-            date: None,
+            ..Self::default()
         }
     }
 
     /// Opens the card with this name, or reads it from a file.
     pub(crate) fn open(name: &str) -> Result<Self, Failure> {
         match name {
-            "default" => return Ok(Self::DEFAULT),
-            "anthropic" => return Ok(Self::ANTHROPIC),
+            "default" => return Ok(Self::weights(0.1, 1.0)),
+            // Writing to its cache costs a quarter more.
+            "anthropic" => return Ok(Self::weights(0.1, 1.25)),
             _ => {}
         }
         let text = std::fs::read_to_string(name);
         let text = text.or_refuse(format_args!("the price card {name} can't be read"), HINT)?;
-        let is_json = Path::new(name)
-            .extension()
-            .is_some_and(|ending| ending == "json");
-        let card: Result<Self, String> = match is_json {
-            true => serde_json::from_str(&text).map_err(|error| error.to_string()),
-            false => toml::from_str(&text).map_err(|error| error.to_string()),
-        };
+        let card: Result<Self, _> = toml::from_str(&text);
         let card = card.or_refuse(format_args!("{name} is not a price card"), HINT)?;
         let prices = [
             Some(card.cached),

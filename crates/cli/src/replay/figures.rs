@@ -1,14 +1,9 @@
 //! Figures of a replay: exact sums, and what is computed from them.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::card::Prices;
 use crate::evidence::Kind;
-
-/// Tokens of a page that is read back.
-const PAGE: u64 = 500;
 
 /// Sums over the model calls of one transcript, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +21,8 @@ pub(crate) struct Figures {
     pub(crate) seen: Seen,
     /// Number of names that were in view with their surroundings.
     pub(crate) shown: u64,
-    /// Number of times that stored content would have to be read back.
+    /// Number of results of which a turn needs names or lines that are not in view, as if nothing stayed that was read.
     pub(crate) reads: u64,
-    /// Tokens of the calls that read something back, and the number of calls after them; counted
-    /// once for each read.
-    pub(crate) read_context: u64,
-    pub(crate) read_calls_left: u64,
     /// Number of pages that would have been read back.
     pub(crate) pages: u64,
     /// Tokens that reading those pages adds, by their price: the calls that read, and the pages
@@ -40,8 +31,6 @@ pub(crate) struct Figures {
     pub(crate) pages_fresh: u64,
     pub(crate) stored_objects: u64,
     pub(crate) stored_bytes: u64,
-    /// Time spent in clear passes.
-    pub(crate) pass: Duration,
 }
 
 impl Figures {
@@ -56,15 +45,12 @@ impl Figures {
             breaks,
             shown,
             reads,
-            read_context,
-            read_calls_left,
             seen,
             pages,
             pages_cached,
             pages_fresh,
             stored_objects,
             stored_bytes,
-            pass,
         } = other;
         self.model_calls += model_calls;
         self.tokens += tokens;
@@ -73,29 +59,17 @@ impl Figures {
         self.breaks += breaks;
         self.shown += shown;
         self.reads += reads;
-        self.read_context += read_context;
-        self.read_calls_left += read_calls_left;
         self.seen.add(seen);
         self.pages += pages;
         self.pages_cached += pages_cached;
         self.pages_fresh += pages_fresh;
         self.stored_objects += stored_objects;
         self.stored_bytes += stored_bytes;
-        self.pass += *pass;
     }
 
     /// Cost of all calls.
     pub(crate) fn bill(&self, prices: &Prices) -> f64 {
         prices.cached * (self.tokens - self.fresh) as f64 + prices.fresh * self.fresh as f64
-    }
-
-    /// Cost including reads: each read is one more call over a cached context, and a page that
-    /// stays until the end.
-    pub(crate) fn bill_with_reads(&self, prices: &Prices) -> f64 {
-        let cached = self.read_context + PAGE * self.read_calls_left;
-        self.bill(prices)
-            + prices.cached * cached as f64
-            + prices.fresh * (PAGE * self.reads) as f64
     }
 
     /// The bill including real pages: each page is one more call over a cached context, and stays
@@ -115,7 +89,6 @@ impl Figures {
             "tokens": self.tokens,
             "peak": self.peak,
             "bill": rounded(self.bill(prices)),
-            "bill_reads": rounded(self.bill_with_reads(prices)),
             "reads": self.reads,
             "breaks": self.breaks,
             "named": share(names.seen, names.needed),
@@ -124,7 +97,6 @@ impl Figures {
             "reachable": share(names.readable, names.needed),
             "stored_objects": self.stored_objects,
             "stored_bytes": self.stored_bytes,
-            "pass_seconds": self.pass.as_secs_f64(),
             "uses": names.needed,
             "quotes": lines.needed,
             "bill_pages": rounded(self.bill_with_pages(prices)),

@@ -2,6 +2,7 @@
 
 use offcut::format::Message;
 use offcut::report::Outcome;
+use serde::Serialize;
 
 use super::figures::Figures;
 
@@ -27,18 +28,19 @@ pub(crate) struct Replay {
 }
 
 /// A message that became shorter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Change {
     /// Index of the model call that follows, from 0.
     pub(crate) call: usize,
     pub(crate) message: usize,
+    #[serde(flatten)]
     pub(crate) outcome: Outcome,
     pub(crate) before: u64,
     pub(crate) after: u64,
 }
 
 /// Something that a turn used and that was no longer shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Miss {
     pub(crate) call: usize,
     pub(crate) text: String,

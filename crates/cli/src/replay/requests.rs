@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::script::Script;
+use super::view::ReplacedText;
 use crate::failure::Failure;
 use crate::transcript;
 
@@ -47,7 +48,7 @@ pub(super) struct Entry {
     /// The message of the transcript in whose place it is; `None` if it was added.
     pub(super) at: Option<usize>,
     /// `None` if it is that message, unchanged.
-    pub(super) message: Option<Message>,
+    pub(super) view: Option<Rc<ReplacedText>>,
 }
 
 const HINT: &str = "write a file for each transcript, named as it is, with the ending .jsonl and a line for each model call; docs/peers.md has the format";
@@ -58,15 +59,16 @@ pub(super) fn read(
     name: &str,
     script: &Script<'_>,
 ) -> Result<Vec<RecordedRequest>, Failure> {
-    let stem = Path::new(name).file_stem().unwrap_or_default();
     // A source with several transcripts has a number at the end of each name.
-    let number = name.rsplit_once('#').map_or("", |(_, number)| number);
-    let number = if number.parse::<usize>().is_ok() && !stem.to_string_lossy().contains('#') {
-        format!("#{number}")
-    } else {
-        String::new()
-    };
-    let file = folder.join(format!("{}{number}.jsonl", stem.to_string_lossy()));
+    let numbered = name.rsplit_once('#');
+    let numbered = numbered.filter(|(_, number)| number.parse::<usize>().is_ok());
+    let (path, number) = numbered.unwrap_or((name, ""));
+    let stem = Path::new(path).file_stem().unwrap_or_default();
+    let mut stem = stem.to_string_lossy().into_owned();
+    if !number.is_empty() {
+        stem += &format!("#{number}");
+    }
+    let file = folder.join(stem + ".jsonl");
     let failed = |why: String| Failure::usage(format!("{}: {why}", file.display()), HINT);
     let text = std::fs::read_to_string(&file).map_err(|error| failed(error.to_string()))?;
     parse(&text, script).map_err(failed)
@@ -144,7 +146,7 @@ fn entry(message: &Value, script: &Script<'_>) -> Result<Entry, String> {
         return Ok(Entry {
             tokens: script.tokens[number],
             at: Some(number),
-            message: None,
+            view: None,
         });
     }
     let mut read = transcript::chat_message(message)
@@ -165,6 +167,6 @@ fn entry(message: &Value, script: &Script<'_>) -> Result<Entry, String> {
     Ok(Entry {
         tokens: script.ruler.tokens(&mut read),
         at: number,
-        message: Some(read),
+        view: Some(Rc::new(ReplacedText::of_message(&read))),
     })
 }

@@ -4,7 +4,7 @@ use offcut::ToolReduction;
 use offcut::format::{Message, Messages, Plain};
 use sha2::{Digest, Sha256};
 
-use crate::evidence::{Need, Read, ResultNames};
+use crate::evidence::{MessageText, NamePlaces, Need, Read, names, window};
 use crate::measure;
 
 /// A transcript, with everything that is the same under every policy.
@@ -14,7 +14,9 @@ pub(crate) struct Script<'t> {
     pub(crate) turns: Vec<usize>,
     /// Their needs.
     pub(crate) needs: Vec<Vec<Need>>,
-    pub(crate) results: ResultNames<'t>,
+    read: &'t Read<'t>,
+    /// The names of each result, with their places; other messages have none.
+    names: Vec<NamePlaces<'t>>,
     /// Tokens of each message.
     pub(crate) tokens: Vec<u64>,
     pub(crate) ruler: &'t Ruler,
@@ -51,14 +53,31 @@ impl<'t> Script<'t> {
             .collect();
         let turns =
             (0..messages.len()).filter(|at| matches!(messages[*at], Message::Assistant { .. }));
+        let names = |message: &'t MessageText<'t>| match message.is_result() {
+            true => names(&message.text),
+            false => NamePlaces::new(),
+        };
         Self {
             messages,
             turns: turns.collect(),
             needs: measure::needs(read),
-            results: ResultNames::of(read),
+            read,
+            names: read.messages.iter().map(names).collect(),
             tokens,
             ruler,
         }
+    }
+
+    pub(crate) fn text(&self, message: usize) -> &'t str {
+        &self.read.messages[message].text
+    }
+
+    /// Returns true if `shown` holds any occurrence of `name` in the result of `message` with its
+    /// surroundings on that line.
+    pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
+        let text = self.text(message);
+        let mut places = self.names[message].get(name).into_iter().flatten();
+        places.any(|at| shown.contains(window(text, *at, at + name.len())))
     }
 }
 

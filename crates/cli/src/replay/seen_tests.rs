@@ -142,28 +142,12 @@ fn each_planted_loss_is_flagged_by_its_kind() {
 }
 
 #[test]
-fn a_hidden_verdict_and_a_hidden_failure_are_flagged() {
+fn a_hidden_failure_is_flagged() {
     // Of so long a line, the beginning and the end are shown.
     let failure = format!("FAIL a.test.ts: {}", "adds, ".repeat(99));
-    let hidden = planted(
-        "npm test",
-        &format!("12 pass\n1 fail\n{failure}"),
-        Message::assistant("So."),
-    );
-    assert_eq!(lost(&hidden, Kind::Verdict), (1, 0));
-    assert_eq!(lost(&hidden, Kind::Failing), (1, 0));
-    assert_eq!(
-        lost(
-            &planted("cat test", "1 fail", Message::assistant("So.")),
-            Kind::Verdict
-        ),
-        (0, 0)
-    );
-    let mut shown = planted("npm test", "-", Message::assistant("So."));
-    if let Message::Tool { content, .. } = &mut shown[2] {
-        *content = vec![format!("{}\n12 pass\n0 fail", "x of y\n".repeat(300)).into()];
-    }
-    assert_eq!(lost(&shown, Kind::Verdict), (1, 1));
+    let hidden = |command| planted(command, &failure, Message::assistant("So."));
+    assert_eq!(lost(&hidden("npm test"), Kind::Failing), (1, 0));
+    assert_eq!(lost(&hidden("cat test"), Kind::Failing), (0, 0));
 }
 
 #[test]
@@ -215,7 +199,8 @@ fn a_page_that_was_read_stays_and_is_paid_for() {
     let done = figures(&messages, CUT);
     // Both numbers are on one page, and the second turn still has it.
     assert_eq!((done.pages, done.seen.count(Kind::Number).seen), (1, 0));
-    let more = done.bill_with_pages(&super::Prices::DEFAULT) - done.bill(&super::Prices::DEFAULT);
+    let more = done.bill_with_pages(&super::Prices::weights(0.1, 1.0))
+        - done.bill(&super::Prices::weights(0.1, 1.0));
     let (cached, fresh) = (done.pages_cached as f64, done.pages_fresh as f64);
     assert!((more - 0.1 * cached - fresh).abs() < 1e-9);
     // The page is sent once fresh, and once from the cache, beside the context of the call that

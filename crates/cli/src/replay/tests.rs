@@ -64,19 +64,12 @@ fn names(figures: &Figures) -> [u64; 3] {
     [names.needed, names.seen, names.readable]
 }
 
-/// Checks the bill with the default card, and the bill with one read at the third and last call:
-/// that call's context once more, from the cache, and a page of 500 tokens after which nothing is
-/// sent.
-fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64, third: u64) {
-    let bill = 0.1 * cached as f64 + fresh as f64;
-    assert_eq!(figures.bill(&Prices::DEFAULT), bill);
-    assert_eq!(
-        figures.bill(&Prices::ANTHROPIC),
-        0.1 * cached as f64 + 1.25 * fresh as f64
-    );
+/// Checks the bills with both cards, and the number of reads.
+fn assert_bills(figures: &Figures, cached: u64, fresh: u64, reads: u64) {
+    let bill = |price: f64| 0.1 * cached as f64 + price * fresh as f64;
+    assert_eq!(figures.bill(&Prices::weights(0.1, 1.0)), bill(1.0));
+    assert_eq!(figures.bill(&Prices::weights(0.1, 1.25)), bill(1.25));
     assert_eq!(figures.reads, reads);
-    let with_reads = bill + reads as f64 * (0.1 * third as f64 + 500.0);
-    assert!((figures.bill_with_reads(&Prices::DEFAULT) - with_reads).abs() < 1e-9);
 }
 
 #[test]
@@ -94,7 +87,7 @@ fn doing_nothing_is_worked_out_by_hand() {
         (done.figures.tokens, done.figures.peak, done.figures.breaks),
         (5 + 422 + 632, 632, 0)
     );
-    assert_bills(&done.figures, 5 + 422, 5 + 417 + 210, 0, third);
+    assert_bills(&done.figures, 5 + 422, 5 + 417 + 210, 0);
     assert_eq!((names(&done.figures), done.figures.shown), ([1, 1, 1], 1));
 }
 
@@ -116,11 +109,24 @@ fn truncation_is_worked_out_by_hand() {
         first + second,
         first + (ASKS + hint) + (ASKS + SECOND),
         1,
-        third,
     );
     let figures = done.figures;
     assert_eq!(names(&figures), [1, 0, 1], "only the hint leads to it");
     assert_eq!((figures.stored_objects, figures.stored_bytes), (1, 2_018));
+}
+
+#[test]
+fn hints_of_an_earlier_run_promise_nothing() {
+    let hint =
+        "[offcut/1 truncated 99000B/1L 39 \"/home/ada/.offcut/store/s/trunc/c1\"] Stored in full.";
+    let mut messages = by_hand();
+    if let Message::Tool { content, .. } = &mut messages[2] {
+        *content = vec![format!("{hint}\n{}", " word".repeat(400)).into()];
+    }
+    let policy = settings("max_length_for_trunc = 1_500\npreview_length = 0\nskip_clear = true");
+    let [nothing, done] =
+        [None, Some(&build(&policy))].map(|policy| run(&messages, policy).contexts);
+    assert_eq!(nothing, done);
 }
 
 #[test]
@@ -145,7 +151,6 @@ fn clearing_is_worked_out_by_hand() {
         first + (USER + ASKS),
         first + (ASKS + FIRST) + (hint + ASKS + SECOND),
         1,
-        third,
     );
     assert_eq!(names(&done.figures), [1, 0, 1]);
     assert_eq!(done.changes.len(), 1);

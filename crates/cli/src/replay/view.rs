@@ -10,16 +10,16 @@ use offcut::format::Message;
 use offcut::hint::Hint;
 
 use crate::evidence::{Kind, Need, argued, names, parts, quotable, text_of, unnumbered};
-use crate::measure;
+use crate::measure::{self, key};
 
 /// Text that is shown instead of a message's own.
+#[derive(Clone, Debug)]
 pub(super) struct ReplacedText {
     pub(super) text: String,
-    pub(super) names: HashSet<String>,
-    pub(super) lines: HashSet<String>,
-    pub(super) values: HashSet<u64>,
+    /// Keys of its names, lines and values.
+    keys: HashSet<u64>,
     /// The text without line numbers, then the sentences of hints.
-    pub(super) plain: String,
+    plain: String,
     /// Originals behind its hints.
     pub(super) originals: Vec<(Location, Arc<str>)>,
 }
@@ -27,16 +27,19 @@ pub(super) struct ReplacedText {
 impl ReplacedText {
     /// The view of a text that leads nowhere.
     pub(super) fn of_text(text: String) -> Self {
-        let names = names(&text).into_keys().map(str::to_owned).collect();
         let plain = unnumbered(&text);
-        let lines = quotable(&text).into_iter().map(str::to_owned).collect();
+        let mut keys = measure::values(&plain);
+        keys.extend(names(&text).into_keys().map(|name| key(Kind::Name, name)));
+        keys.extend(
+            quotable(&text)
+                .into_iter()
+                .map(|line| key(Kind::Quote, line)),
+        );
         Self {
-            names,
-            lines,
-            values: measure::keys(&plain),
+            text,
+            keys,
             plain,
             originals: Vec::new(),
-            text,
         }
     }
 
@@ -68,7 +71,7 @@ impl ReplacedText {
         let mut view = Self::of_text(shown.join("\n"));
         view.originals = originals;
         let said = said.join("\n");
-        view.values.extend(measure::keys(&said));
+        view.keys.extend(measure::values(&said));
         view.plain.extend(["\n", &said]);
         view
     }
@@ -77,21 +80,16 @@ impl ReplacedText {
     pub(super) fn holds(&self, need: &Need) -> bool {
         let text = &need.text;
         match need.kind {
-            Kind::Name => self.names.contains(text),
-            Kind::Quote => self.lines.contains(text),
-            Kind::Number | Kind::Flag | Kind::Noun | Kind::Date => {
-                self.values.contains(&measure::key(need.kind, text))
-            }
             Kind::Own => self.has_words(text),
-            // A verdict has one or two pieces, each in a line.
-            Kind::Verdict => text.split('\n').all(|piece| self.plain.contains(piece)),
             Kind::Failing | Kind::Edit => self.plain.contains(text),
+            kind => self.keys.contains(&key(kind, text)),
         }
     }
 
     /// Returns true if `text` is a name or a line of what is shown.
     pub(super) fn has_words(&self, text: &str) -> bool {
-        self.names.contains(text) || self.lines.contains(text)
+        let mut kinds = [Kind::Name, Kind::Quote].into_iter();
+        kinds.any(|kind| self.keys.contains(&key(kind, text)))
     }
 
     /// The stored original that holds `text`.

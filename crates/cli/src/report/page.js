@@ -26,8 +26,7 @@ const columns = [
     ["numbers", "Numbers of three digits and more that were used from results, and shown."],
     ["flags", "The same for options, such as --all."],
     ["nouns", "The same for two capitalised words in a row."],
-    ["verdicts", "Exit codes and counts of commands that test, build, lint, check or install: those that were shown."],
-    ["failing", "The same for lines that report failures."],
+    ["failing", "Lines that report the failure of a command that tests, builds, lints, checks or installs: those that were shown."],
     ["edits", "Old texts of edits that were shown at that call."],
   ].map(([kind, meaning]) => [kind, meaning, (row) => row.seen[kind].needed ? row.seen[kind].seen : "-"]),
   ["reachable", "Strings that were shown, or that a hint leads to.", (row) => row.uses ? row.reachable : "-"],
@@ -109,7 +108,7 @@ function drawTrace(into, trace) {
     }
     svg.append(element("svg:text", { x: width - right, y: height - 4, "text-anchor": "end" }, `tokens sent at each of ${calls} model calls →`));
     lines(svg, trace, x, y);
-    const passes = new Set(trace.changes[chosen.policy].filter((change) => column(change[2]) !== "truncated").map((change) => change[0]));
+    const passes = new Set(trace.changes[chosen.policy].filter(({ outcome }) => column(outcome) !== "truncated").map(({ call }) => call));
     for (const call of passes) {
       svg.append(element("svg:circle", { cx: x(call), cy: y(trace.contexts[chosen.policy][call] || 0), r: 4, style: `fill: ${colour(chosen.policy)}` },
         element("svg:title", {}, `cleared before call ${call + 1}`)));
@@ -160,8 +159,8 @@ const column = (outcome) => ({ truncated: "truncated", paged: "truncated" })[out
 function byTool(traces) {
   const tools = new Map();
   for (const trace of traces) {
-    for (const [, , outcome, before, after, tool] of trace.changes[chosen.policy]) {
-      const sum = tools.get(tool) || { truncated: 0, cleared: 0, saved: 0 };
+    for (const { message, outcome, before, after } of trace.changes[chosen.policy]) {
+      const tool = trace.tools[message], sum = tools.get(tool) || { truncated: 0, cleared: 0, saved: 0 };
       sum[column(outcome)] += 1;
       sum.saved += before - after;
       tools.set(tool, sum);
@@ -182,10 +181,10 @@ function drawChanges() {
     shown.push(element("p", { class: "lead" }, "Choose a transcript to see each change, call by call."));
   } else {
     const calls = new Map();
-    for (const change of traces[0].changes[chosen.policy]) calls.set(change[0], [...(calls.get(change[0]) || []), change]);
+    for (const change of traces[0].changes[chosen.policy]) calls.set(change.call, [...(calls.get(change.call) || []), change]);
     for (const [call, changes] of calls) {
-      const saved = changes.reduce((sum, change) => sum + change[3] - change[4], 0);
-      const rows = changes.map(([, message, outcome, before, after, tool]) => [tool || "(no name)", message + 1, outcome, number(before), number(after)]);
+      const saved = changes.reduce((sum, { before, after }) => sum + before - after, 0);
+      const rows = changes.map(({ message, outcome, before, after }) => [traces[0].tools[message] || "(no name)", message + 1, outcome, number(before), number(after)]);
       shown.push(element("details", {},
         element("summary", {}, `Before call ${call + 1}: ${changes.length} shorter `, element("small", {}, `${number(saved)} tokens less`)),
         table(["tool", "message", "what", "tokens before", "after"], rows)));
@@ -198,13 +197,20 @@ function excerpt([before, after], text) {
   return element("pre", {}, before, element("mark", {}, text), after);
 }
 
+// What had become of the result that held something.
+function fate(trace, miss) {
+  const last = trace.changes[chosen.policy].filter(({ message, call }) => message === miss.result && call <= miss.call).pop();
+  if (!last) return "changed";
+  return last.outcome === "truncated" ? "truncated on arrival" : `${last.outcome === "lost" ? "lost" : "cleared"} before call ${last.call + 1}`;
+}
+
 function drawMoment(trace, moment) {
-  const uses = moment.uses.map((use) => element("div", { class: "use" },
-    element("p", {}, `${use.is_quote ? "A line" : "A string"} of what ${use.tool || "a tool"} returned in message ${use.result + 1}, ${use.fate}`
-      + (use.is_reachable ? "; a hint leads to it." : "; nothing leads to it.")),
-    excerpt(use.around, use.text),
+  const uses = moment.uses.map(({ miss, around, used }) => element("div", { class: "use" },
+    element("p", {}, `${miss.is_quote ? "A line" : "A string"} of what ${trace.tools[miss.result] || "a tool"} returned in message ${miss.result + 1}, ${fate(trace, miss)}`
+      + (miss.is_reachable ? "; a hint leads to it." : "; nothing leads to it.")),
+    excerpt(around, miss.text),
     element("p", {}, "The model wrote:"),
-    excerpt(use.used, use.text)));
+    excerpt(used, miss.text)));
   const more = moment.missed - moment.uses.length;
   if (more > 0) uses.push(element("p", { class: "lead" }, `and ${more} more`));
   return element("details", {},

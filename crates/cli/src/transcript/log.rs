@@ -95,7 +95,7 @@ fn is_said(item: &Value) -> bool {
 /// Reads the messages of a Claude Code log. Leaves out subagents, which are separate conversations,
 /// and thinking, which the API drops from earlier turns.
 fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
-    let mut transcripts = vec![Vec::new()];
+    let mut transcripts = vec![Vec::<Value>::new()];
     // Index of each assistant message in the last transcript: the log has a line for each of its
     // blocks.
     let mut by_id = HashMap::new();
@@ -112,22 +112,18 @@ fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
         if message.get("role").is_none() || is_true(line, "isSidechain") || is_made_up {
             continue;
         }
-        let message = json!({"role": message["role"], "id": message.get("id"), "content": without_thinking(message)});
-        let known = message["id"].as_str().and_then(|id| by_id.get(id).copied());
-        match known
-            .and_then(|at: usize| transcript.get_mut(at))
-            .and_then(|first: &mut Value| first.get_mut("content"))
-        {
-            Some(Value::Array(blocks)) => {
-                blocks.extend(message["content"].as_array().cloned().unwrap_or_default());
-            }
-            _ => {
-                if let Some(id) = message["id"].as_str() {
-                    by_id.insert(id.to_owned(), transcript.len());
-                }
-                transcript.push(message);
-            }
+        let (id, content) = (message["id"].as_str(), without_thinking(message));
+        let known = id.and_then(|id| by_id.get(id).copied());
+        let first = known.and_then(|at: usize| transcript.get_mut(at));
+        let blocks = first.and_then(|first| first["content"].as_array_mut());
+        if let (Some(blocks), Some(more)) = (blocks, content.as_array()) {
+            blocks.extend_from_slice(more);
+            continue;
         }
+        if let Some(id) = id {
+            by_id.insert(id, transcript.len());
+        }
+        transcript.push(json!({"role": message["role"], "content": content}));
     }
     transcripts
 }

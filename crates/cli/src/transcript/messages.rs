@@ -21,13 +21,8 @@ pub(super) fn is_turn(message: &Message) -> bool {
 
 /// Returns the instructions that are sent with the messages but are not one of them.
 fn instructions(document: &Value) -> Option<String> {
-    let field = [
-        "system",
-        "instructions",
-        "system_instruction",
-        "systemInstruction",
-    ];
-    let value = field.iter().find_map(|field| document.get(*field))?;
+    let mut fields = "system instructions system_instruction systemInstruction".split(' ');
+    let value = fields.find_map(|field| document.get(field))?;
     let text_of = |value: &Value| Some(value.as_str().or(value["text"].as_str())?.to_owned());
     text_of(value).or_else(|| {
         let blocks = value.get("parts").unwrap_or(value).as_array()?;
@@ -49,7 +44,6 @@ pub(super) fn read(format: WireFormat, raw: &[Value]) -> Vec<Message> {
             }
         });
     }
-    name_results(&mut messages);
     messages
 }
 
@@ -66,7 +60,10 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
         Piece::Role(Role::Tool) => {}
         Piece::Result(head) => messages.push(Message::Tool {
             call_id: head.id.to_owned(),
-            name: head.name.unwrap_or_default().to_owned(),
+            name: match head.name {
+                Some(name) if !name.is_empty() => name.to_owned(),
+                _ => name_of(head.id, messages),
+            },
             content,
             is_error: head.is_error,
         }),
@@ -91,21 +88,14 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
     }
 }
 
-/// Gives results without a name the name of their call.
-fn name_results(messages: &mut [Message]) {
-    let mut open: Vec<ToolCall> = Vec::new();
-    for message in messages {
-        match message {
-            Message::Assistant { calls, .. } => open.extend(calls.iter().cloned()),
-            Message::Tool { call_id, name, .. } => {
-                if let Some(at) = open.iter().rposition(|call| call.id == *call_id) {
-                    let call = open.remove(at);
-                    if name.is_empty() {
-                        *name = call.name;
-                    }
-                }
-            }
-            Message::System { .. } | Message::User { .. } => {}
-        }
-    }
+/// The name of the newest call with this id.
+fn name_of(id: &str, messages: &[Message]) -> String {
+    let calls = messages.iter().rev().filter_map(|message| match message {
+        Message::Assistant { calls, .. } => calls.iter().rfind(|call| call.id == id),
+        _ => None,
+    });
+    calls
+        .map(|call| call.name.clone())
+        .next()
+        .unwrap_or_default()
 }

@@ -1,10 +1,11 @@
 //! The outcome of a trial.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::replay::Prices;
-use crate::trials::statistics::{Interval, difference, exact_p, share};
-use crate::trials::{Plan, Record};
+use crate::trials::statistics::{ALPHA, Interval, difference, exact_p, share};
+use crate::trials::{Plan, Record, Usage};
 
 /// All that a trial's runs say.
 #[derive(Clone, Debug, Serialize)]
@@ -15,8 +16,8 @@ pub(crate) struct Analysis {
     pub(crate) planned: u64,
     /// The answer to the main question.
     pub(crate) verdict: Verdict,
-    /// Both arms, in the plan's order.
-    pub(crate) arms: [ArmFigures; 2],
+    /// Figures of both arms, in the plan's order.
+    pub(crate) arms: [Value; 2],
     /// Solved runs: the second arm's share less the first's.
     pub(crate) solved: Option<Compared>,
     /// Each task.
@@ -43,48 +44,8 @@ pub(crate) struct Compared {
     /// The difference with its interval.
     #[serde(flatten)]
     pub(crate) interval: Interval,
-    /// The p-value of the plan's test, once all runs are made.
+    /// The p-value of the test, once all runs are made.
     pub(crate) p: Option<f64>,
-}
-
-/// Figures of one arm.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ArmFigures {
-    /// Name of the arm.
-    pub(crate) name: String,
-    /// Runs that were made.
-    pub(crate) runs: u64,
-    /// Runs that solved their task.
-    pub(crate) solved: u64,
-    /// The share of solved runs.
-    pub(crate) share: Option<Interval>,
-    /// Runs whose agent was ended because it took too long.
-    pub(crate) over_time: u64,
-    /// Runs whose agent ended with another exit code than 0.
-    pub(crate) failed_agents: u64,
-    /// Runs with a provider's count of tokens.
-    pub(crate) counted: u64,
-    /// Money of all runs, if there are prices and every run was counted.
-    pub(crate) money: Option<f64>,
-    /// Money for each solved task.
-    pub(crate) per_solved: Option<f64>,
-    /// Means per run.
-    pub(crate) means: Means,
-}
-
-/// Means per run. `None` without a run, or where not every run was counted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Means {
-    /// Money, by the given prices.
-    pub(crate) money: Option<f64>,
-    /// Model calls.
-    pub(crate) calls: Option<f64>,
-    /// Input tokens, cached ones among them.
-    pub(crate) input: Option<f64>,
-    /// Output tokens.
-    pub(crate) output: Option<f64>,
-    /// Seconds.
-    pub(crate) seconds: Option<f64>,
 }
 
 /// One task under both arms.
@@ -99,30 +60,28 @@ pub(crate) struct TaskFigures {
 impl Analysis {
     /// Analyses the runs of a plan.
     pub(crate) fn new(plan: &Plan, records: &[Record], prices: Option<&Prices>) -> Self {
-        let planned = plan.runs_of_arm() * 2;
         let tasks = plan.tasks.iter().map(|task| TaskFigures {
             name: task.name.clone(),
             solved: [(0, 0); 2],
         });
         let mut tasks: Vec<TaskFigures> = tasks.collect();
-        for run in records {
-            let (solved, all) = &mut tasks[run.task].solved[run.arm];
-            *solved += u64::from(run.solved);
+        for record in records {
+            let (solved, all) = &mut tasks[record.run.task].solved[record.run.arm];
+            *solved += u64::from(record.solved);
             *all += 1;
         }
-        let arms = [0, 1].map(|arm| arm_figures(plan, records, prices, arm));
-        let made = records.len() as u64;
-        let is_whole = made == planned;
-        let solved = arms[0]
-            .share
-            .zip(arms[1].share)
-            .map(|(first, second)| Compared {
-                interval: difference(first, second),
-                p: is_whole.then(|| exact_p(tasks.iter().map(|task| task.solved))),
-            });
+        let [first, second] = [0, 1].map(|arm| {
+            let runs = records.iter().filter(|record| record.run.arm == arm);
+            figures(&plan.arms[arm].name, &runs.collect::<Vec<_>>(), prices)
+        });
+        let (made, planned) = (records.len() as u64, plan.runs_of_arm() * 2);
+        let solved = first.0.zip(second.0).map(|(first, second)| Compared {
+            interval: difference(first, second),
+            p: (made == planned).then(|| exact_p(tasks.iter().map(|task| task.solved))),
+        });
         let verdict = match solved.and_then(|solved| Some((solved.p?, solved.interval.value))) {
             None => Verdict::Unfinished,
-            Some((p, _)) if p > plan.design.alpha => Verdict::NoneFound,
+            Some((p, _)) if p > ALPHA => Verdict::NoneFound,
             Some((_, difference)) if difference > 0.0 => Verdict::SecondSolvesMore,
             Some(_) => Verdict::FirstSolvesMore,
         };
@@ -130,7 +89,7 @@ impl Analysis {
             made,
             planned,
             verdict,
-            arms,
+            arms: [first.1, second.1],
             solved,
             tasks,
         }
@@ -138,8 +97,7 @@ impl Analysis {
 }
 
 /// The money for a run's tokens.
-fn money(run: &Record, prices: Option<&Prices>) -> Option<f64> {
-    let (usage, prices) = (run.usage?, prices?);
+fn money(usage: Usage, prices: &Prices) -> Option<f64> {
     let parts = [
         (usage.input, prices.fresh),
         (usage.cached, prices.cached),
@@ -150,35 +108,33 @@ fn money(run: &Record, prices: Option<&Prices>) -> Option<f64> {
     Some(millionths.iter().sum::<f64>() / 1e6)
 }
 
-fn arm_figures(plan: &Plan, records: &[Record], prices: Option<&Prices>, arm: usize) -> ArmFigures {
-    let runs: Vec<&Record> = records.iter().filter(|run| run.arm == arm).collect();
+/// The share that an arm's runs have solved, and all its figures. Those of money and tokens are null unless every run was
+/// counted by the provider.
+fn figures(name: &str, runs: &[&Record], prices: Option<&Prices>) -> (Option<Interval>, Value) {
+    let all = runs.len() as u64;
     let count = |is: &dyn Fn(&Record) -> bool| runs.iter().filter(|run| is(run)).count() as u64;
     let sum = |value: &dyn Fn(&Record) -> Option<f64>| {
         let sum = runs.iter().map(|run| value(run)).sum::<Option<f64>>();
-        sum.filter(|_| !runs.is_empty())
+        sum.filter(|_| all > 0)
     };
-    let mean = |value: &dyn Fn(&Record) -> Option<f64>| Some(sum(value)? / runs.len() as f64);
+    let mean = |value: &dyn Fn(&Record) -> Option<f64>| Some(sum(value)? / all as f64);
     let solved = count(&|run| run.solved);
-    let all = runs.len() as u64;
-    let all_money = sum(&|run| money(run, prices));
-    ArmFigures {
-        name: plan.arms[arm].name.clone(),
-        runs: all,
-        solved,
-        share: share(all, solved, 1.0 - plan.design.alpha),
-        over_time: count(&|run| run.over_time),
-        failed_agents: count(&|run| run.exit.is_some_and(|code| code != 0)),
-        counted: count(&|run| run.usage.is_some()),
-        money: all_money,
-        per_solved: all_money
-            .filter(|_| solved > 0)
-            .map(|money| money / solved as f64),
-        means: Means {
-            money: mean(&|run| money(run, prices)),
-            calls: mean(&|run| Some(run.usage?.calls? as f64)),
-            input: mean(&|run| Some(run.usage?.all_input() as f64)),
-            output: mean(&|run| Some(run.usage?.output as f64)),
-            seconds: mean(&|run| Some(run.seconds)),
-        },
-    }
+    let money = sum(&|run| money(run.usage?, prices?));
+    let share = share(all, solved);
+    let figures = json!({
+        "name": name,
+        "runs": all,
+        "solved": solved,
+        "share": share,
+        "over_time": count(&|run| run.over_time),
+        "failed_agents": count(&|run| run.exit.is_some_and(|code| code != 0)),
+        "counted": count(&|run| run.usage.is_some()),
+        "money": money,
+        "per_solved": money.filter(|_| solved > 0).map(|money| money / solved as f64),
+        "calls": mean(&|run| Some(run.usage?.calls? as f64)),
+        "input": mean(&|run| Some(run.usage?.all_input() as f64)),
+        "output": mean(&|run| Some(run.usage?.output as f64)),
+        "seconds": mean(&|run| Some(run.seconds)),
+    });
+    (share, figures)
 }

@@ -10,8 +10,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Time between two looks at a process.
 const LOOK: Duration = Duration::from_millis(10);
-/// Time that a process has to end by itself once it is asked to.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// The end of a process.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +33,13 @@ pub(crate) fn run(
     loop {
         if let Some(status) = child.try_wait()? {
             // Processes that it has left would go on beside the next run.
-            end_group(&child, true);
+            end_group(&child);
             return Ok(ProcessEnd::Exit(status));
         }
         let is_stopped = stop.load(Ordering::Relaxed);
         if is_stopped || began.elapsed() > limit {
-            end(&mut child)?;
+            end_group(&child);
+            child.wait()?;
             return Ok(match is_stopped {
                 true => ProcessEnd::Stopped,
                 false => ProcessEnd::OverTime,
@@ -50,24 +49,10 @@ pub(crate) fn run(
     }
 }
 
-fn end(child: &mut Child) -> io::Result<()> {
-    let asked = Instant::now();
-    end_group(child, false);
-    while asked.elapsed() < GRACE && child.try_wait()?.is_none() {
-        std::thread::sleep(LOOK);
-    }
-    end_group(child, true);
-    // Not an error if it has ended.
-    let _ = child.kill();
-    child.wait().map(drop)
-}
-
-/// Ends the process's group, at once or by asking. A group that has ended is not an error.
-fn end_group(child: &Child, at_once: bool) {
-    let signal = if at_once { Signal::KILL } else { Signal::TERM };
-    if let Ok(id) = i32::try_from(child.id())
-        && let Some(group) = Pid::from_raw(id)
-    {
-        let _ = kill_process_group(group, signal);
+/// Ends the process's group. One that has ended is not an error.
+fn end_group(child: &Child) {
+    let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = id {
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }

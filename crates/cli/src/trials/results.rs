@@ -1,5 +1,6 @@
 //! The file of results: the plan, then a line for each run, appended and never changed.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -8,19 +9,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, OrFail as _};
-use crate::trials::schedule::Planned;
+use crate::trials::plan::Planned;
 use crate::trials::{Plan, Usage, file};
 
 /// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Record {
-    /// Index of the task in the plan.
-    pub(crate) task: usize,
-    /// Index of the arm.
-    pub(crate) arm: usize,
-    /// The repetition, from 0.
-    pub(crate) repetition: u64,
+    /// Its place in the plan.
+    #[serde(flatten)]
+    pub(crate) run: Planned,
     /// The check exited with 0.
     pub(crate) solved: bool,
     /// Seconds that the agent took.
@@ -33,17 +30,6 @@ pub(crate) struct Record {
     /// Tokens as the provider has counted them, if the run left any count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,
-}
-
-impl Record {
-    /// The place of the run in the plan.
-    pub(crate) fn planned(&self) -> Planned {
-        Planned {
-            task: self.task,
-            arm: self.arm,
-            repetition: self.repetition,
-        }
-    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -123,11 +109,10 @@ impl Results {
 
 fn read(text: &[u8], plan: &Plan) -> Result<Vec<Record>, Failure> {
     let mut records: Vec<Record> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for (at, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let unreadable = format!("line {} of the results can't be read", at + 1);
         let remedy = "restore the file from a copy, or name another file of results";
-        let damaged = |why: &str| Failure::usage(format!("{unreadable}: {why}"), remedy);
         let line: Line = serde_json::from_slice(line).or_refuse(&unreadable, remedy)?;
         match line {
             Line::Plan(written) if at == 0 => {
@@ -138,17 +123,12 @@ fn read(text: &[u8], plan: &Plan) -> Result<Vec<Record>, Failure> {
                     ));
                 }
             }
-            Line::Run(record) if at > 0 => {
-                let is_planned = record.task < plan.tasks.len()
-                    && record.arm < 2
-                    && record.repetition < plan.repetitions;
-                if !(is_planned && seen.insert(record.planned())) {
-                    return Err(damaged("the run is not planned, or was made before"));
-                }
+            Line::Run(record) if at > 0 && plan.has(&record.run) && seen.insert(record.run) => {
                 records.push(record);
             }
             Line::Plan(_) | Line::Run(_) => {
-                return Err(damaged("the plan must be the first line"));
+                let why = "the first line must be the plan, and all others its runs, each once";
+                return Err(Failure::usage(format!("{unreadable}: {why}"), remedy));
             }
         }
     }

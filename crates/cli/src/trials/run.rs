@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
+use crate::trials::plan::Planned;
 use crate::trials::process::{self, ProcessEnd};
-use crate::trials::schedule::{Planned, schedule};
+use crate::trials::schedule::schedule;
 use crate::trials::{Plan, Record, Results, Usage, file, tasks};
 
 /// Limit of a setup or a check.
@@ -39,7 +40,7 @@ impl Trial {
         stop: &AtomicBool,
         progress: impl Fn(usize),
     ) -> Result<(), Failure> {
-        let made = self.results.records.iter().map(Record::planned);
+        let made = self.results.records.iter().map(|record| record.run);
         let made: HashSet<Planned> = made.collect();
         progress(made.len());
         let missing = schedule(&self.plan).into_iter();
@@ -91,39 +92,36 @@ fn run(
     };
     let work = folder.join("work");
     fs::create_dir(&work).map_err(file(&work))?;
-    if let Some(files) = task.files() {
-        tasks::copy(&files, &work)?;
+    if task.at("files").is_dir() {
+        tasks::copy(&task.at("files"), &work).map_err(file(&work))?;
     }
-    let usage = folder.join("usage.jsonl");
-    let prepared = |mut command: Command, name: &str| -> Result<Command, Failure> {
-        let output = |kind: &str| {
-            let path = folder.join(format!("{name}.{kind}"));
-            File::create(&path).map_err(file(&path))
+    let (prompt, usage) = (task.at("prompt.md"), folder.join("usage.jsonl"));
+    let ran = |mut command: Command, name: &str, limit: Duration| {
+        let output = |kind: &str| File::create(folder.join(format!("{name}.{kind}")));
+        let mut run = || {
+            command
+                .current_dir(&work)
+                .env("OFFCUT_TRIAL_TASK", &task.name)
+                .env("OFFCUT_TRIAL_ARM", &arm.name)
+                .env("OFFCUT_TRIAL_REPETITION", planned.repetition.to_string())
+                .env("OFFCUT_TRIAL_PROMPT", &prompt)
+                .env("OFFCUT_TRIAL_FOLDER", folder)
+                .env("OFFCUT_TRIAL_USAGE", &usage)
+                .stdin(File::open(&prompt)?)
+                .stdout(output("out")?)
+                .stderr(output("err")?);
+            process::run(&mut command, limit, stop)
         };
-        command
-            .current_dir(&work)
-            .env("OFFCUT_TRIAL_TASK", &task.name)
-            .env("OFFCUT_TRIAL_ARM", &arm.name)
-            .env("OFFCUT_TRIAL_REPETITION", planned.repetition.to_string())
-            .env("OFFCUT_TRIAL_PROMPT", task.prompt())
-            .env("OFFCUT_TRIAL_FOLDER", folder)
-            .env("OFFCUT_TRIAL_USAGE", &usage)
-            .stdin(Stdio::null())
-            .stdout(output("out")?)
-            .stderr(output("err")?);
-        Ok(command)
+        run().map_err(|error| failed(format!("the {name} does not start: {error}")))
     };
     // The end of a setup or a check; `None` if it was stopped.
-    let ended = |program: &Path, name: &str| -> Result<Option<ExitStatus>, Failure> {
-        match process::run(&mut prepared(Command::new(program), name)?, OWN_LIMIT, stop) {
-            Ok(ProcessEnd::Exit(status)) => Ok(Some(status)),
-            Ok(ProcessEnd::Stopped) => Ok(None),
-            Ok(ProcessEnd::OverTime) => Err(failed(format!("its {name} does not end"))),
-            Err(error) => Err(failed(format!("its {name} does not start: {error}"))),
-        }
+    let ended = |name: &str| match ran(Command::new(task.at(name)), name, OWN_LIMIT)? {
+        ProcessEnd::Exit(status) => Ok(Some(status)),
+        ProcessEnd::Stopped => Ok(None),
+        ProcessEnd::OverTime => Err(failed(format!("its {name} does not end"))),
     };
-    if let Some(setup) = task.setup() {
-        match ended(&setup, "setup")? {
+    if task.at("setup").is_file() {
+        match ended("setup")? {
             None => return Ok(None),
             Some(status) if status.success() => {}
             Some(status) => return Err(failed(format!("its setup ended with {status}"))),
@@ -131,35 +129,30 @@ fn run(
     }
     let mut agent = Command::new("sh");
     agent.args(["-c", &arm.command]);
-    let mut agent = prepared(agent, "agent")?;
-    agent.stdin(File::open(task.prompt()).map_err(file(&task.prompt()))?);
     let began = Instant::now();
-    let (exit, over_time) = match process::run(&mut agent, Duration::from_secs(plan.seconds), stop)
-    {
-        Ok(ProcessEnd::Exit(status)) if matches!(status.code(), Some(NOT_FOUND | NOT_RUN)) => {
-            let said = last_line(&folder.join("agent.err"));
-            return Err(failed(format!("the agent does not start: {said}")));
-        }
-        Ok(ProcessEnd::Exit(status)) => (status.code(), false),
-        Ok(ProcessEnd::OverTime) => (None, true),
-        Ok(ProcessEnd::Stopped) => return Ok(None),
-        Err(error) => return Err(failed(format!("the agent does not start: {error}"))),
-    };
+    let end = ran(agent, "agent", Duration::from_secs(plan.seconds))?;
     let seconds = (began.elapsed().as_secs_f64() * 1e3).round() / 1e3;
-    let Some(check) = ended(&task.check(), "check")? else {
+    let exit = match end {
+        ProcessEnd::Exit(status) => status.code(),
+        ProcessEnd::OverTime => None,
+        ProcessEnd::Stopped => return Ok(None),
+    };
+    if matches!(exit, Some(NOT_FOUND | NOT_RUN)) {
+        let said = last_line(&folder.join("agent.err"));
+        return Err(failed(format!("the agent does not start: {said}")));
+    }
+    let Some(check) = ended("check")? else {
         return Ok(None);
     };
     if check.code().is_none() {
         return Err(failed(format!("its check ended with {check}")));
     }
     Ok(Some(Record {
-        task: planned.task,
-        arm: planned.arm,
-        repetition: planned.repetition,
+        run: planned,
         solved: check.success(),
         seconds,
         exit,
-        over_time,
+        over_time: matches!(end, ProcessEnd::OverTime),
         usage: Usage::of_run(&text(&usage), &text(&folder.join("agent.out"))),
     }))
 }

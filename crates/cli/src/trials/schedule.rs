@@ -1,17 +1,6 @@
 //! The order of a trial's runs.
 
-use crate::trials::Plan;
-
-/// A run that is to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Planned {
-    /// Index of the task.
-    pub(crate) task: usize,
-    /// Index of the arm.
-    pub(crate) arm: usize,
-    /// The repetition, from 0.
-    pub(crate) repetition: u64,
-}
+use crate::trials::plan::{Plan, Planned};
 
 /// All runs of a plan, in order: each repetition goes once through all tasks in an order of its own, and each task's
 /// two arms run one after the other, either first.

@@ -1,14 +1,12 @@
-//! The statistics of a trial: an exact test, intervals, and the number of runs that a difference takes.
+//! The statistics of a trial: an exact test, and intervals.
 
 use std::f64::consts::SQRT_2;
 
 use serde::Serialize;
 use special::{Error as _, Gamma};
 
-/// Quantile of the normal distribution.
-fn normal(probability: f64) -> f64 {
-    SQRT_2 * (2.0 * probability - 1.0).inv_error()
-}
+/// The probability of finding a difference where there is none, and of an interval without the true value.
+pub(crate) const ALPHA: f64 = 0.05;
 
 /// Logarithm of the number of ways to choose `k` of `n`.
 fn ln_binomial(n: u64, k: u64) -> f64 {
@@ -67,11 +65,12 @@ pub(crate) struct Interval {
 }
 
 /// The share of `runs` that solved their task, with Wilson's interval. `None` without a run.
-pub(crate) fn share(runs: u64, solved: u64, confidence: f64) -> Option<Interval> {
+pub(crate) fn share(runs: u64, solved: u64) -> Option<Interval> {
     if runs == 0 {
         return None;
     }
-    let z = normal(0.5 + confidence / 2.0);
+    // Quantile of the normal distribution.
+    let z = SQRT_2 * (1.0 - ALPHA).inv_error();
     let (n, value) = (runs as f64, solved as f64 / runs as f64);
     let middle = (value + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (value * (1.0 - value) / n + z * z / (4.0 * n * n)).sqrt();
@@ -94,48 +93,6 @@ pub(crate) fn difference(first: Interval, second: Interval) -> Interval {
         low: value - below,
         high: value + above,
     }
-}
-
-/// Runs of each arm that it takes to find a `difference` from an `expected` share, in whichever direction takes more.
-///
-/// Fleiss, Tytun and Ury's number (1980) for two shares and a two-sided exact test: that of the normal approximation,
-/// which R's `power.prop.test` gives, with a correction for continuity.
-pub(crate) fn runs_for(expected: f64, difference: f64, alpha: f64, power: f64) -> u64 {
-    let mut pairs = vec![
-        (expected, expected - difference),
-        (expected, expected + difference),
-    ];
-    pairs.retain(|(_, share)| (0.0..=1.0).contains(share));
-    // A difference above a half may be impossible in both directions: then counted from 0.
-    if pairs.is_empty() {
-        pairs.push((0.0, difference));
-    }
-    let runs = pairs
-        .into_iter()
-        .map(|(one, two)| corrected(approximate(one, two, alpha, power), difference));
-    runs.fold(0.0, f64::max).ceil() as u64
-}
-
-/// The smallest difference that `runs` of each arm find from an `expected` share, rounded up to a tenth of a point.
-///
-/// `None` if it would be above the largest that is possible.
-pub(crate) fn difference_found_by(runs: u64, expected: f64, alpha: f64, power: f64) -> Option<f64> {
-    let most = expected.max(1.0 - expected);
-    (1..)
-        .map(|thousandths| f64::from(thousandths) / 1_000.0)
-        .take_while(|difference| *difference <= most)
-        .find(|difference| runs_for(expected, *difference, alpha, power) <= runs)
-}
-
-fn approximate(one: f64, two: f64, alpha: f64, power: f64) -> f64 {
-    let middle = f64::midpoint(one, two);
-    let under_none = normal(1.0 - alpha / 2.0) * (2.0 * middle * (1.0 - middle)).sqrt();
-    let under_some = normal(power) * (one * (1.0 - one) + two * (1.0 - two)).sqrt();
-    ((under_none + under_some) / (two - one)).powi(2)
-}
-
-fn corrected(runs: f64, difference: f64) -> f64 {
-    runs / 4.0 * (1.0 + (1.0 + 4.0 / (runs * difference)).sqrt()).powi(2)
 }
 
 #[cfg(test)]
@@ -207,66 +164,22 @@ mod tests {
     #[test]
     fn shares_are_those_that_newcombe_published() {
         // Newcombe 1998, "Two-sided confidence intervals for the single proportion", method 3.
-        is_interval(share(263, 81, 0.95).unwrap(), 0.255_3, 0.366_2);
-        is_interval(share(148, 15, 0.95).unwrap(), 0.062_4, 0.160_5);
-        is_interval(share(20, 0, 0.95).unwrap(), 0.0, 0.161_1);
-        is_interval(share(29, 1, 0.95).unwrap(), 0.006_1, 0.171_8);
-        assert_eq!(share(0, 0, 0.95), None);
+        is_interval(share(263, 81).unwrap(), 0.255_3, 0.366_2);
+        is_interval(share(148, 15).unwrap(), 0.062_4, 0.160_5);
+        is_interval(share(20, 0).unwrap(), 0.0, 0.161_1);
+        is_interval(share(29, 1).unwrap(), 0.006_1, 0.171_8);
+        assert_eq!(share(0, 0), None);
     }
 
     #[test]
     fn differences_are_those_that_newcombe_published() {
         // Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10.
         let of = |one: (u64, u64), two: (u64, u64)| {
-            difference(
-                share(two.1, two.0, 0.95).unwrap(),
-                share(one.1, one.0, 0.95).unwrap(),
-            )
+            difference(share(two.1, two.0).unwrap(), share(one.1, one.0).unwrap())
         };
         is_interval(of((56, 70), (48, 80)), 0.052_4, 0.333_9);
         is_interval(of((9, 10), (3, 10)), 0.170_5, 0.809_0);
         is_interval(of((10, 10), (0, 20)), 0.679_1, 1.0);
-    }
-
-    #[test]
-    fn the_approximation_is_that_of_r() {
-        // `?power.prop.test`: p1 = .50, p2 = .75, power = .90 takes 76.7.
-        assert!((approximate(0.5, 0.75, 0.05, 0.9) - 76.7).abs() < 0.05);
-    }
-
-    #[test]
-    fn the_harder_direction_counts() {
-        let down = corrected(approximate(0.9, 0.85, 0.05, 0.8), 0.05);
-        assert_eq!(runs_for(0.9, 0.05, 0.05, 0.8), down.ceil() as u64);
-        assert_eq!(runs_for(0.1, 0.05, 0.05, 0.8), down.ceil() as u64);
-        assert!(
-            runs_for(0.95, 0.1, 0.05, 0.8) > 100,
-            "only down is possible"
-        );
-        assert_eq!(runs_for(0.5, 0.05, 0.05, 0.8), 1_605);
-    }
-
-    #[test]
-    fn the_pages_table_is_right() {
-        let rows = [
-            (0.05, [1_605, 1_134, 474]),
-            (0.1, [408, 313, 160]),
-            (0.2, [103, 91, 59]),
-            (0.3, [45, 45, 34]),
-        ];
-        for (difference, runs) in rows {
-            assert_eq!(
-                [0.5, 0.8, 0.95].map(|expected| runs_for(expected, difference, 0.05, 0.8)),
-                runs
-            );
-        }
-    }
-
-    #[test]
-    fn the_difference_that_runs_find_takes_at_most_these_runs() {
-        assert_eq!(difference_found_by(1_605, 0.5, 0.05, 0.8), Some(0.05));
-        assert_eq!(difference_found_by(1_604, 0.5, 0.05, 0.8), Some(0.051));
-        assert_eq!(difference_found_by(1, 0.5, 0.05, 0.8), None);
     }
 
     /// The exact probability that the test rejects, summed over all outcomes of one task.
@@ -284,25 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn small_trials_keep_both_promises_without_an_approximation() {
-        for (expected, difference) in [(0.5, 0.4), (0.5, 0.3), (0.7, 0.25), (0.3, 0.5)] {
-            let runs = runs_for(expected, difference, 0.05, 0.8);
-            let sides: [f64; 2] = [expected - difference, expected + difference];
-            let possible = sides
-                .into_iter()
-                .filter(|share| (0.001..0.999).contains(share));
-            let found = possible.map(|other| rejected(runs, expected, other, 0.05));
-            let least = found.fold(1.0, f64::min);
+    fn small_trials_keep_the_promise_without_an_approximation() {
+        // The pages' table has 45 runs for 30 points from 50 %, and 34 from 95 %.
+        for (runs, one, two) in [(45, 0.5, 0.8), (45, 0.5, 0.2), (34, 0.95, 0.65)] {
+            let found = rejected(runs, one, two, ALPHA);
             // Not less than was promised, and not many runs more than that takes.
-            assert!(
-                (0.79..0.88).contains(&least),
-                "{expected} with {runs}: {least}"
-            );
-            let wrongly = rejected(runs, expected, expected, 0.05);
-            assert!(
-                (0.005..=0.05).contains(&wrongly),
-                "{expected} with {runs}: {wrongly}"
-            );
+            assert!((0.79..0.88).contains(&found), "{one} with {runs}: {found}");
+            let wrongly = rejected(runs, one, one, ALPHA);
+            assert!(wrongly <= ALPHA, "{one} with {runs}: {wrongly}");
         }
     }
 }

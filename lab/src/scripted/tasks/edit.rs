@@ -3,18 +3,12 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Thought, answer, edit};
-use crate::scripted::task::{Agent, Set, Task};
+use crate::scripted::task::Set;
 use crate::scripted::view::RequestView;
-
-pub(super) const TASK: Task = Task {
-    name: "edit",
-    sizes: [10, 200, 1_500, 3_000],
-    work: &(set_up as fn(usize) -> Set, agent as Agent),
-};
 
 const PATH: &str = "src/handlers.rs";
 
-fn set_up(count: usize) -> Set {
+pub(super) fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let (mut before, mut after) = (String::new(), String::new());
     let handler = count * 3 / 5;
@@ -38,7 +32,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Thought {
+pub(super) fn agent(view: &RequestView) -> Thought {
     let command = format!("cat {PATH}");
     view.run(&command)?;
     if view.edits() > 0 {

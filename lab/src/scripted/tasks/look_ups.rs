@@ -3,20 +3,14 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Thought, answer, lost};
-use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::task::{Set, filler};
 use crate::scripted::view::{RequestView, numbers};
-
-pub(super) const TASK: Task = Task {
-    name: "look-ups",
-    sizes: [3, 15, 45, 160],
-    work: &(set_up as fn(usize) -> Set, agent as Agent),
-};
 
 /// The beginning of its notes, and of the phones in them.
 const NOTED: &str = "Asked for ";
 const FOUND: &str = ". Found: ";
 
-fn set_up(count: usize) -> Set {
+pub(super) fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let mut set = Set {
         prompt: format!(
@@ -55,7 +49,7 @@ fn set_up(count: usize) -> Set {
     set
 }
 
-fn agent(view: &RequestView) -> Thought {
+pub(super) fn agent(view: &RequestView) -> Thought {
     let count = numbers(&view.prompt).max().ok_or_else(lost)?;
     let look = |customer: usize| format!("cat records/{customer}.json");
     // Its own words keep everything that it has found, whatever becomes of the results.

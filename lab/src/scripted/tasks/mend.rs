@@ -3,14 +3,8 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Thought, answer, bash, edit};
-use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::task::{Set, filler};
 use crate::scripted::view::RequestView;
-
-pub(super) const TASK: Task = Task {
-    name: "mend",
-    sizes: [20, 300, 2_000, 6_000],
-    work: &(set_up as fn(usize) -> Set, agent as Agent),
-};
 
 /// Reads what each module must have and has, and reports as test runners do.
 const RUNNER: &str = r#"failed=0
@@ -29,7 +23,7 @@ done < tests.list
 echo "test result: $failed failed"
 "#;
 
-fn set_up(count: usize) -> Set {
+pub(super) fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let broken = count * 3 / 4;
     let mut list = String::new();
@@ -58,7 +52,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Thought {
+pub(super) fn agent(view: &RequestView) -> Thought {
     const TESTS: &str = "sh run-tests";
     if view.times_run(TESTS) == 0 || view.edits() == 1 && view.times_run(TESTS) == 1 {
         return Ok(bash(TESTS));

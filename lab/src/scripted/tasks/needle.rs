@@ -3,16 +3,10 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, Thought, answer, lost};
-use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::task::{Set, filler};
 use crate::scripted::view::{RequestView, numbers};
 
-pub(super) const TASK: Task = Task {
-    name: "needle",
-    sizes: [3, 12, 50, 160],
-    work: &(set_up as fn(usize) -> Set, agent as Agent),
-};
-
-fn set_up(count: usize) -> Set {
+pub(super) fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let mut set = Set {
         prompt: format!(
@@ -39,7 +33,7 @@ fn set_up(count: usize) -> Set {
     set
 }
 
-fn agent(view: &RequestView) -> Thought {
+pub(super) fn agent(view: &RequestView) -> Thought {
     let count = numbers(&view.prompt).max().ok_or_else(lost)?;
     let look = |page: usize| format!("cat pages/{page}.txt");
     for page in 1..=count {

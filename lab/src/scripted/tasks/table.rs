@@ -3,16 +3,10 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Thought, answer};
-use crate::scripted::task::{Agent, Set, Task};
+use crate::scripted::task::Set;
 use crate::scripted::view::RequestView;
 
-pub(super) const TASK: Task = Task {
-    name: "sums",
-    sizes: [20, 300, 4_000, 16_000],
-    work: &(set_up as fn(usize) -> Set, agent as Agent),
-};
-
-fn set_up(count: usize) -> Set {
+pub(super) fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let mut text = String::from("order,region,amount\n");
     let mut sum = 0;
@@ -32,7 +26,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Thought {
+pub(super) fn agent(view: &RequestView) -> Thought {
     const TABLE: &str = "cat orders.csv";
     view.run(TABLE)?;
     let add = |notes: &str, lines: &mut dyn Iterator<Item = &str>| {

@@ -3,16 +3,10 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Thought, answer};
-use crate::scripted::task::{Agent, Set, Task, filler};
+use crate::scripted::task::{Set, filler};
 use crate::scripted::view::RequestView;
 
-pub(super) const TASK: Task = Task {
-    name: "log triage",
-    sizes: [30, 300, 3_000, 6_000],
-    work: &(set_up as fn(usize) -> Set, agent as Agent),
-};
-
-fn set_up(count: usize) -> Set {
+pub(super) fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let failed = count * 2 / 3;
     let mut log = String::new();
@@ -40,7 +34,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &RequestView) -> Thought {
+pub(super) fn agent(view: &RequestView) -> Thought {
     const LOG: &str = "cat server.log";
     view.run(LOG)?;
     let request = &view.search(LOG, r"ERROR request=(\S+) failed")?[1];

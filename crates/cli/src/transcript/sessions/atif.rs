@@ -1,10 +1,10 @@
 //! Trajectories in ATIF, the Agent Trajectory Interchange Format of Harbor, versions 1.0 to 1.8.
 
-use offcut::ToolCall;
-use offcut::format::Message;
-use serde_json::Value;
+use offcut::format::{Message, WireFormat};
+use serde_json::{Value, json};
 
-use crate::transcript::fields::{call, is_true, items, parts, text};
+use crate::transcript::fields::{is_true, items, text};
+use crate::transcript::messages;
 
 pub(super) fn is_trajectory(document: &Value) -> bool {
     text(document, "schema_version").starts_with("ATIF-")
@@ -16,50 +16,52 @@ pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
     // Not recursive, because nothing bounds the nesting.
     let mut left = vec![document];
     while let Some(trajectory) = left.pop() {
-        transcripts.push(items(trajectory, "steps").flat_map(messages).collect());
+        let chat: Vec<Value> = items(trajectory, "steps").flat_map(sent).collect();
+        transcripts.push(messages::read(WireFormat::OpenAiChat, &chat));
         let subagents: Vec<&Value> = items(trajectory, "subagent_trajectories").collect();
         left.extend(subagents.into_iter().rev());
     }
     transcripts
 }
 
-/// Converts a step to a message, followed by the environment's answers.
-fn messages(step: &Value) -> Vec<Message> {
-    let content = parts(&step["message"]);
-    let calls: Vec<ToolCall> = items(step, "tool_calls")
-        .map(|block| call(block, "tool_call_id", "function_name"))
-        .collect();
+/// Converts a step to a message of chat completions, followed by the environment's answers.
+fn sent(step: &Value) -> Vec<Value> {
     let observed = items(&step["observation"], "results");
     // Steps that are excluded were counted in another trajectory, or called no model.
     let is_call = !is_true(step, "is_copied_context") && step["llm_call_count"].as_u64() != Some(0);
     if text(step, "source") == "agent" && is_call {
-        let results = observed.map(|result| {
-            let id = text(result, "source_call_id");
-            let call = calls.iter().find(|call| call.id == id);
-            Message::Tool {
-                call_id: id.to_owned(),
-                name: call.map(|call| call.name.clone()).unwrap_or_default(),
-                content: parts(&result["content"]),
-                is_error: false,
-            }
+        let calls = items(step, "tool_calls").map(|call| {
+            let arguments = call["arguments"].to_string();
+            let function = json!({"name": call["function_name"], "arguments": arguments});
+            json!({"id": call["tool_call_id"], "type": "function", "function": function})
         });
-        let mut messages: Vec<Message> = results.collect();
-        messages.insert(0, Message::Assistant { content, calls });
-        return messages;
+        let calls: Vec<Value> = calls.collect();
+        let turn = json!({"role": "assistant", "content": step["message"], "tool_calls": calls});
+        let results = observed.map(|result| {
+            json!({"role": "tool", "tool_call_id": result["source_call_id"], "content": result["content"]})
+        });
+        return std::iter::once(turn).chain(results).collect();
     }
-    let content = observed
-        .map(|result| parts(&result["content"]))
-        .fold(content, |said, observed| [said, observed].concat());
-    vec![match text(step, "source") {
-        "system" => Message::System { content },
-        _ => Message::User { content },
-    }]
+    let contents = std::iter::once(&step["message"]).chain(observed.map(|one| &one["content"]));
+    let content: Vec<Value> = contents.flat_map(blocks).collect();
+    let role = match text(step, "source") {
+        "system" => "system",
+        _ => "user",
+    };
+    vec![json!({"role": role, "content": content})]
+}
+
+/// The parts of a content.
+fn blocks(content: &Value) -> Vec<Value> {
+    match content {
+        Value::String(text) => vec![json!({"type": "text", "text": text})],
+        Value::Array(blocks) => blocks.clone(),
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -3,10 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use offcut::format::Message;
-use serde_json::Value;
+use offcut::format::{Message, WireFormat};
+use serde_json::{Value, json};
 
-use crate::transcript::fields::{call, is_true, items, parts, text};
+use crate::transcript::fields::{is_true, text};
+use crate::transcript::messages;
 
 /// Recognizes the header in the first line, or, in an export without one, the role of results.
 pub(super) fn is_session(lines: &[Value]) -> bool {
@@ -20,16 +21,13 @@ pub(super) fn is_session(lines: &[Value]) -> bool {
 /// summary only: turns that the compaction kept are in the previous transcript already, and a turn
 /// is one call.
 pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
-    let mut transcripts = vec![Vec::new()];
-    for entry in path(lines) {
-        if text(entry, "type") == "compaction" {
-            transcripts.push(Vec::new());
-        }
-        if let Some(transcript) = transcripts.last_mut() {
-            transcript.extend(message(entry));
-        }
-    }
-    transcripts
+    let path = path(lines);
+    let transcripts = path.chunk_by(|_, next| text(next, "type") != "compaction");
+    let read = |entries: &[&Value]| {
+        let sent: Vec<Value> = entries.iter().filter_map(|entry| message(entry)).collect();
+        messages::read(WireFormat::Anthropic, &sent)
+    };
+    transcripts.map(read).collect()
 }
 
 /// Returns the path from the root to the last entry. Entries of format version 1 have no parents
@@ -55,63 +53,71 @@ fn path(lines: &[Value]) -> Vec<&Value> {
     path
 }
 
-/// Converts an entry to the message that the model is sent.
-fn message(entry: &Value) -> Option<Message> {
-    match text(entry, "type") {
-        "message" => said(entry.get("message")?),
-        "custom_message" => Some(user(entry.get("content")?)),
-        "compaction" => Some(Message::user(format!(
+/// Converts an entry to the message that the model is sent, in Anthropic's form.
+fn message(entry: &Value) -> Option<Value> {
+    let content = match text(entry, "type") {
+        "message" => return said(&entry["message"]),
+        "custom_message" => blocks(&entry["content"]),
+        "compaction" => format!(
             "The conversation history before this point was compacted into the following summary:\n\n\
              <summary>\n{}\n</summary>",
             text(entry, "summary")
-        ))),
-        "branch_summary" => Some(Message::user(format!(
+        )
+        .into(),
+        "branch_summary" => format!(
             "The following is a summary of a branch that this conversation came back from:\n\n\
              <summary>\n{}</summary>",
             text(entry, "summary")
-        ))),
-        _ => None,
-    }
+        )
+        .into(),
+        _ => return None,
+    };
+    Some(json!({"role": "user", "content": content}))
 }
 
-fn said(message: &Value) -> Option<Message> {
-    let content = &message["content"];
-    match text(message, "role") {
-        "assistant" => Some(Message::Assistant {
-            content: parts(content),
-            calls: items(message, "content")
-                .filter(|block| text(block, "type") == "toolCall")
-                .map(|block| call(block, "id", "name"))
-                .collect(),
-        }),
-        "toolResult" => Some(Message::Tool {
-            call_id: text(message, "toolCallId").to_owned(),
-            name: text(message, "toolName").to_owned(),
-            content: parts(content),
-            is_error: is_true(message, "isError"),
-        }),
+fn said(message: &Value) -> Option<Value> {
+    let content = blocks(&message["content"]);
+    Some(match text(message, "role") {
+        "assistant" => json!({"role": "assistant", "content": content}),
+        "toolResult" => {
+            let (id, is_error) = (&message["toolCallId"], is_true(message, "isError"));
+            let result = json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error});
+            json!({"role": "user", "content": [result]})
+        }
         // A command that the user ran.
-        "bashExecution" if is_true(message, "excludeFromContext") => None,
-        "bashExecution" => Some(Message::user(format!(
-            "Ran `{}`\n```\n{}\n```",
-            text(message, "command"),
-            text(message, "output")
-        ))),
-        "user" | "custom" | "hookMessage" => Some(user(content)),
-        _ => None,
-    }
+        "bashExecution" if is_true(message, "excludeFromContext") => return None,
+        "bashExecution" => {
+            let [command, output] = ["command", "output"].map(|field| text(message, field));
+            let said = format!("Ran `{command}`\n```\n{output}\n```");
+            json!({"role": "user", "content": said})
+        }
+        "user" | "custom" | "hookMessage" => json!({"role": "user", "content": content}),
+        _ => return None,
+    })
 }
 
-fn user(content: &Value) -> Message {
-    Message::User {
-        content: parts(content),
-    }
+/// Content in Anthropic's form, without thoughts.
+fn blocks(content: &Value) -> Value {
+    let Value::Array(blocks) = content else {
+        return content.clone();
+    };
+    let block = |block: &Value| match text(block, "type") {
+        "thinking" => None,
+        "toolCall" => Some(
+            json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": block["arguments"]}),
+        ),
+        "image" => {
+            let source =
+                json!({"type": "base64", "media_type": block["mimeType"], "data": block["data"]});
+            Some(json!({"type": "image", "source": source}))
+        }
+        _ => Some(block.clone()),
+    };
+    blocks.iter().filter_map(block).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn entry(id: &str, parent: &str, message: &Value) -> Value {

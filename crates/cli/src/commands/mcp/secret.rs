@@ -1,6 +1,6 @@
 //! The secret of a user's gateways, with which they name what nobody else is to find.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -28,29 +28,20 @@ pub(super) fn secret() -> Vec<u8> {
 
 /// The secret in a file, which is written if there is none.
 fn kept(path: &Path) -> io::Result<Vec<u8>> {
-    match read(path)? {
-        Some(secret) if secret.len() == LENGTH => return Ok(secret),
-        Some(_) => {
-            fs::remove_file(path)?;
-            output::warn(&format!(
-                "{} was too short and is written anew: hints from before lead nowhere",
-                path.display()
-            ));
-        }
-        None => {}
+    if read(path)?.is_none() {
+        let folder = path.parent().unwrap_or(path);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        // Only its owner can read it.
+        let mut new = NamedTempFile::new_in(folder)?;
+        new.write_all(&random()?)?;
+        // If several begin at once, the secret of the first counts.
+        _ = new.persist_noclobber(path);
     }
-    let folder = path.parent().unwrap_or(path);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    // Only its owner can read it.
-    let mut new = NamedTempFile::new_in(folder)?;
-    new.write_all(&random()?)?;
-    // If several begin at once, the secret of the first counts.
-    _ = new.persist_noclobber(path);
     let secret = read(path)?.filter(|secret| secret.len() == LENGTH);
-    secret.ok_or_else(|| io::ErrorKind::NotFound.into())
+    secret.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {

@@ -198,7 +198,7 @@ async fn m6_what_is_stored_has_a_name_that_nobody_can_guess() {
             let name = one.rsplit('/').next().unwrap();
             assert!(name.len() > 20 && name.ends_with("-1"), "{one}");
             // Whoever knows it reads it, also with a renewed token and without a session, as after a restart.
-            assert!(reads(&session, &one).await && reads(&client, &two).await);
+            assert!(reads(&session, &one).await && reads(client, &two).await);
         }
     }
     assert!(!reads(&client, "memory://t/trunc/1").await);

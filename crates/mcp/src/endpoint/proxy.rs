@@ -260,7 +260,11 @@ impl Rewritten {
             Some(StreamChunk::Event(event)) => Some(self.replaced(event).await),
             Some(StreamChunk::TooLong) => {
                 self.conversation.gateway.note_long("the server");
-                Some(self.missed().unwrap_or_default())
+                let missed = self.unanswered.take();
+                // The request may not wait for it any more.
+                let missed = missed.filter(|(key, _)| self.conversation.forget(key));
+                let error = missed.map(|(_, error)| format!("data: {error}\n\n").into());
+                Some(error.unwrap_or_default())
             }
             None => None,
         })
@@ -274,13 +278,6 @@ impl Rewritten {
             FromServer::Replace(new) => with_message(&event, &new),
             _ => event,
         }
-    }
-
-    /// The error in place of an answer over the maximum, if the request still waits for it.
-    fn missed(&mut self) -> Option<Vec<u8>> {
-        let (key, error) = self.unanswered.take()?;
-        let waits = self.conversation.forget(&key);
-        waits.then(|| format!("data: {error}\n\n").into())
     }
 }
 

@@ -269,8 +269,7 @@ mod tests {
 
     /// A session, and the pipes of its server.
     fn session() -> (Arc<Session>, impl Sized) {
-        let (session, client, from_server) =
-            Session::new(Arc::new(crate::gateway::McpGateway::passing()));
+        let (session, client, from_server) = Session::new(Arc::new(McpGateway::passing()));
         (session, (client, from_server))
     }
 

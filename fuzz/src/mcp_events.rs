@@ -34,13 +34,11 @@ async fn read(data: &[u8]) {
     let mut short = Vec::new();
     let max = usize::from(*max);
     for chunk in events(&chunks, MAX).await {
-        let is_event = matches!(chunk, StreamChunk::Event(_));
-        let bytes = match chunk {
-            StreamChunk::Event(bytes) | StreamChunk::Rest(bytes) => bytes,
-            StreamChunk::TooLong => unreachable!("nothing is over this maximum"),
+        let StreamChunk::Event(bytes) = chunk else {
+            unreachable!("nothing is over this maximum")
         };
         passed.extend_from_slice(&bytes);
-        let Some(said) = message(&bytes).filter(|_| is_event) else {
+        let Some(said) = message(&bytes) else {
             continue;
         };
         let new = with_message(&bytes, "{\r\n\"new\": 1}");
@@ -52,7 +50,7 @@ async fn read(data: &[u8]) {
         found.push(said);
     }
     assert_eq!(found, expected);
-    assert_eq!(passed, stream);
+    assert!(stream.starts_with(&passed));
 
     let within = events(&chunks, max).await.into_iter();
     let events = within.filter_map(|chunk| match chunk {

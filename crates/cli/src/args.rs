@@ -429,10 +429,6 @@ pub(crate) struct Mcp {
     /// or read_stored_result if that is `read_file`, which many servers have themselves.
     #[arg(long, value_name = "NAME")]
     pub(crate) reader: Option<String>,
-    /// A tool whose output schema clients are not told, so that its structured content may be left out
-    /// if it can't be shortened within the schema. May be repeated.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) drop_schema: Vec<String>,
     /// Maximum length of a message; a longer one is refused.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "64MiB")]
     pub(crate) max_message: u64,
@@ -458,7 +454,7 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Let other machines connect, if the address allows it. Whoever can connect can use the server, and
-    /// read stored results of clients with the same credentials.
+    /// read stored results whose names it knows.
     #[cfg(feature = "serve")]
     #[arg(long, requires = "listen")]
     pub(crate) expose: bool,
@@ -467,10 +463,6 @@ pub(crate) struct Mcp {
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "NAME", requires = "listen")]
     pub(crate) allow_host: Vec<String>,
-    /// An origin whose web pages may connect, such as https://app.example. May be repeated.
-    #[cfg(feature = "serve")]
-    #[arg(long, value_name = "ORIGIN", requires = "listen")]
-    pub(crate) allow_origin: Vec<String>,
     /// The server's command and its arguments. Everything from the first word on is the server's.
     #[cfg_attr(feature = "serve", arg(required_unless_present = "url"))]
     #[cfg_attr(not(feature = "serve"), arg(required = true))]

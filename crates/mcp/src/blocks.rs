@@ -102,8 +102,7 @@ fn text_of(node: Node<'_>) -> Option<BlockText<'_>> {
         "text" => (text?, None),
         "resource" => {
             let resource = resource?;
-            let [text, _, _, _] = resource.pick(["text", "uri", "mimeType", "_meta"]);
-            (text?, Some(resource))
+            (resource.get("text")?, Some(resource))
         }
         _ => return None,
     };

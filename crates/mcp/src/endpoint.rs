@@ -1,14 +1,12 @@
 //! An endpoint for MCP clients over streamable HTTP.
 
 mod access;
-mod clients;
-mod credentials;
 mod hosted;
 mod login;
+mod names;
 mod proxy;
 mod reply;
 mod session;
-mod streams;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -27,10 +25,9 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
 use crate::gateway::{Conversation, McpGateway};
-use crate::remote::meaning::SESSION;
 use crate::remote::{Remote, RemoteError};
 use access::Access;
 use hosted::Hosted;
@@ -41,10 +38,6 @@ use reply::{Body, REFUSED};
 const MAX_CONNECTIONS: usize = 1024;
 /// Time for a request's head.
 const HEAD: Duration = Duration::from_secs(30);
-/// Time between two looks for sessions whose clients have gone.
-const LOOK: Duration = Duration::from_secs(60);
-/// Maximum number of bytes of an unknown path that are told.
-const MAX_PATH: usize = 200;
 /// Time for connections to end when the endpoint does.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -52,15 +45,13 @@ const FAREWELL: Duration = Duration::from_secs(2);
 ///
 /// In front of a server over HTTP, requests and answers pass, and only long results, the list of tools
 /// and calls of the reader are the gateway's. Sessions, streams and their resumption are the server's own. A
-/// refusal for want of credentials leads the client to the server's authorization server. What clients with
-/// different credentials have stored is kept apart: all headers count that may tell clients apart.
+/// refusal for want of credentials leads the client to the server's authorization server.
 ///
 /// In front of servers over pipes, each session has a server of its own. Clients of revisions without sessions are
 /// told to fall back to one with.
 ///
-/// Clients without credentials, and all clients of servers over pipes, share one place. What they store has names
-/// that nobody can guess, so the gateway's reduction should not make
-/// [short](offcut::StoredNames::Short) ones.
+/// All clients share one place. What they store has names that nobody can guess, so the gateway's reduction should not
+/// make [short](offcut::StoredNames::Short) ones.
 ///
 /// Requests that name another host than this machine or an address, or come from a web page of another origin, are
 /// refused.
@@ -90,32 +81,17 @@ enum EndpointServers {
 }
 
 impl McpEndpoint {
-    /// An endpoint in front of a server over HTTP. What a client stores is read by no client with other
-    /// credentials.
+    /// An endpoint in front of a server over HTTP.
     ///
     /// # Errors
     ///
     /// The certificates of the system can't be used.
     pub fn before(gateway: Arc<McpGateway>, remote: Remote) -> Result<Self, RemoteError> {
-        Self::proxy(gateway, remote, false)
-    }
-
-    /// An endpoint in front of a server over HTTP, for clients that all may read what any of them stores.
-    ///
-    /// # Errors
-    ///
-    /// The certificates of the system can't be used.
-    pub fn shared_before(gateway: Arc<McpGateway>, remote: Remote) -> Result<Self, RemoteError> {
-        Self::proxy(gateway, remote, true)
-    }
-
-    fn proxy(
-        gateway: Arc<McpGateway>,
-        remote: Remote,
-        is_shared: bool,
-    ) -> Result<Self, RemoteError> {
-        let proxy = Proxy::new(gateway, remote.connection()?, is_shared);
-        Ok(Self::with(EndpointServers::Remote(Box::new(proxy))))
+        let proxy = Proxy::new(gateway, remote.connection()?);
+        Ok(Self {
+            access: Access::default(),
+            servers: EndpointServers::Remote(Box::new(proxy)),
+        })
     }
 
     /// An endpoint in front of servers over pipes. `start` runs one for a conversation whose client is at
@@ -130,13 +106,9 @@ impl McpEndpoint {
     {
         let start = move |conversation, client| start(conversation, client).boxed();
         let hosted = Hosted::new(gateway, Box::new(start));
-        Self::with(EndpointServers::Hosted(Box::new(hosted)))
-    }
-
-    fn with(servers: EndpointServers) -> Self {
         Self {
             access: Access::default(),
-            servers,
+            servers: EndpointServers::Hosted(Box::new(hosted)),
         }
     }
 
@@ -144,13 +116,6 @@ impl McpEndpoint {
     #[must_use]
     pub fn allow_host(mut self, name: impl Into<String>) -> Self {
         self.access.hosts.push(name.into());
-        self
-    }
-
-    /// Lets in web pages of this origin, such as `https://app.example`.
-    #[must_use]
-    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
-        self.access.origins.push(origin.into());
         self
     }
 
@@ -167,8 +132,6 @@ impl McpEndpoint {
         self.access.is_loopback = listener.local_addr()?.ip().is_loopback();
         let endpoint = Arc::new(self);
         let (mut connections, graceful) = (JoinSet::new(), GracefulShutdown::new());
-        let mut look = interval(LOOK);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
@@ -181,9 +144,6 @@ impl McpEndpoint {
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
                 Some(_) = connections.join_next() => {}
-                _ = look.tick() => if let EndpointServers::Hosted(hosted) = &endpoint.servers {
-                    hosted.tidy().await;
-                },
                 () = &mut stop => break,
             }
         }
@@ -203,51 +163,20 @@ impl McpEndpoint {
                 return reply::error(StatusCode::FORBIDDEN, REFUSED, problem, None);
             }
         };
-        // A client's browser is led to the login by the client's own page.
-        let is_login = request.uri().path() == login::AUTHORIZE;
-        if !is_login && !self.access.is_near(request.headers()) {
-            let problem =
-                "web pages of other sites have no access: start offcut with --allow-origin";
-            return reply::error(StatusCode::FORBIDDEN, REFUSED, problem, None);
-        }
-        let for_pages = self.access.for_pages(request.headers());
-        let is_asked_first = request.method() == Method::OPTIONS && !for_pages.is_empty();
-        let mut answer = if is_asked_first {
-            reply::empty(StatusCode::NO_CONTENT)
-        } else {
-            self.answer_to(request, &host).await
-        };
-        answer.headers_mut().extend(for_pages);
-        answer
-    }
-
-    async fn answer_to(&self, request: Request<Incoming>, host: &str) -> Response<Body> {
-        let path = request.uri().path().to_owned();
+        let path = request.uri().path();
         // Clients and guides write it with a slash at its end too.
-        if path.trim_end_matches('/') == login::PATH {
-            let mut sessions = request.headers().get_all(SESSION).iter();
-            let is_odd = sessions.next().is_some_and(|id| id.to_str().is_err());
-            // Whoever reads another one than the server would mistake the client for another.
-            if is_odd || sessions.next().is_some() {
-                let problem = "the header Mcp-Session-Id must be there once, in visible ASCII";
-                return reply::error(StatusCode::BAD_REQUEST, REFUSED, problem, None);
+        let is_own = path.trim_end_matches('/') == login::PATH;
+        let metadata = match &self.servers {
+            EndpointServers::Remote(proxy) if is_own => return proxy.answer(request, &host).await,
+            EndpointServers::Hosted(hosted) if is_own => return hosted.answer(request).await,
+            EndpointServers::Remote(proxy) if request.method() == Method::GET => {
+                proxy.login.answer(path, &host).await
             }
-            return match &self.servers {
-                EndpointServers::Remote(proxy) => proxy.answer(request, host).await,
-                EndpointServers::Hosted(hosted) => hosted.answer(request).await,
-            };
-        }
-        let logged_in = match &self.servers {
-            EndpointServers::Remote(proxy) => proxy.login.answer(request, host).await,
-            EndpointServers::Hosted(_) => None,
+            _ => None,
         };
-        logged_in.unwrap_or_else(|| {
-            let start = &path[..path.floor_char_boundary(MAX_PATH)];
-            let problem = format!(
-                "there is nothing at {start}: clients connect to {}",
-                login::PATH
-            );
-            reply::error(StatusCode::NOT_FOUND, REFUSED, &problem, None)
+        metadata.unwrap_or_else(|| {
+            let problem = "there is nothing here: clients connect to /mcp";
+            reply::error(StatusCode::NOT_FOUND, REFUSED, problem, None)
         })
     }
 }

@@ -9,7 +9,7 @@ mod settings;
 mod waiting;
 
 pub use conversation::{Conversation, FromClient, FromServer, ReaderCall};
-pub use pipes::run;
 #[cfg(feature = "http")]
-pub(crate) use pipes::{LAST_ANSWERS, run_for};
+pub(crate) use pipes::LAST_ANSWERS;
+pub use pipes::run;
 pub use settings::McpGateway;

@@ -7,26 +7,26 @@ mod exchange;
 pub(crate) mod failure;
 mod link;
 pub(crate) mod meaning;
-pub(crate) mod parameters;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::try_join3;
 use http::{HeaderMap, Uri};
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
-use tokio::sync::oneshot;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use address::RemoteError;
 
 use crate::gateway::lines::{Line, Lines};
-use crate::gateway::{Conversation, LAST_ANSWERS, run_for};
+use crate::gateway::{Conversation, run};
 use connection::Connection;
 use exchange::MessageExchange;
-use link::{Cancel, Link};
+use link::Link;
 use meaning::Meaning;
 
 /// Number of bytes between the client's pipes and the requests.
@@ -100,40 +100,37 @@ impl Remote {
     ) -> io::Result<()> {
         let connection = self.connection().map_err(io::Error::other)?;
         let (to_server, from_client) = duplex(PIPE);
-        let (to_client, from_server) = duplex(PIPE);
-        let gateway = conversation.gateway.clone();
-        let link = Arc::new(Link::new(connection, to_client, gateway));
-        let done = {
-            // Answers are waited for there.
-            let passed = run_for(
-                Duration::ZERO,
-                conversation,
-                client,
-                (from_server, to_server),
-            );
-            let carried = async {
-                carry(link.clone(), from_client).await;
-                link.close_client().await;
-                std::future::pending::<()>().await;
-            };
-            tokio::select! {
-                passed = passed => passed,
-                () = carried => Ok(()),
-                () = stop => Ok(()),
+        let (mut to_client, from_server) = duplex(PIPE);
+        let (sender, mut lines) = mpsc::channel::<Vec<u8>>(1);
+        let link = Arc::new(Link::new(connection, sender, conversation.gateway.clone()));
+        // Answers are waited for there.
+        let passed = run(conversation, client, (from_server, to_server));
+        let carried = async {
+            carry(link.clone(), from_client).await;
+            link.close_client();
+            Ok(())
+        };
+        // An exchange may end at any time, and a line is written to its end.
+        let written = async move {
+            while let Some(line) = lines.recv().await {
+                to_client.write_all(&line).await?;
             }
+            Ok(())
+        };
+        let done = tokio::select! {
+            done = try_join3(passed, carried, written) => done.map(|_| ()),
+            () = stop => Ok(()),
         };
         _ = timeout(FAREWELL, link.close()).await;
         done
     }
 }
 
-/// Sends the client's messages to the server until the client has sent its last one and has its answers.
+/// Sends the client's messages to the server until the client needs nothing more.
 async fn carry(link: Arc<Link>, from_client: DuplexStream) {
     let mut lines = Lines::new(from_client, usize::MAX);
     let mut running = JoinSet::new();
-    // Streams that a server keeps open for as long as it likes.
-    let mut streams = JoinSet::new();
-    streams.spawn(listen(link.clone()));
+    running.spawn(listen(link.clone()));
     loop {
         let line = tokio::select! {
             biased;
@@ -142,41 +139,34 @@ async fn carry(link: Arc<Link>, from_client: DuplexStream) {
         };
         // Longer ones have been refused.
         let Ok(Some(Line::Whole(line))) = line else {
-            break;
+            return;
         };
         let message = line.trim_ascii();
         if message.is_empty() {
             continue;
         }
-        let meaning = link.read(message);
+        let meaning = Meaning::read(message);
         let cancelled = meaning.cancels.as_deref();
         if cancelled.is_some_and(|key| link.cancel(key, &meaning)) {
             continue;
         }
         let patience = patience(&meaning);
-        let is_endless = meaning.is("subscriptions/listen");
+        let key = meaning.request_key().map(str::to_owned);
         let (done, finished) = oneshot::channel();
         let exchange = MessageExchange {
             link: link.clone(),
             message: Bytes::copy_from_slice(message),
             meaning,
-            cancel: Arc::new(Cancel::default()),
             done: Some(done),
         };
-        link.begun(&exchange.meaning, &exchange.cancel);
-        let set = if is_endless {
-            &mut streams
-        } else {
-            &mut running
-        };
-        set.spawn(exchange.run());
+        let exchange = running.spawn(exchange.run());
+        if let Some(key) = key {
+            link.begun(key, exchange);
+        }
         if let Some(patience) = patience {
             _ = timeout(patience, finished).await;
         }
     }
-    link.last_said.send_replace(true);
-    let answers = async { while running.join_next().await.is_some() {} };
-    _ = timeout(LAST_ANSWERS, answers).await;
 }
 
 /// The time that the next message waits for the answer to this one. Answers to calls are not waited
@@ -185,8 +175,6 @@ fn patience(meaning: &Meaning) -> Option<Duration> {
     match meaning.method.as_deref() {
         _ if meaning.request().is_none() => Some(ORDER),
         Some("initialize") => Some(START),
-        // Headers of calls depend on it.
-        Some("tools/list") => Some(ORDER),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use offcut::{Body, OffloadError, Part, Report, ToolCall, ToolOutput, ToolReducti
 use crate::blocks::{self, Block};
 use crate::same::same;
 use crate::schema::OutputSchema;
-use crate::structured::{only_string, shorten};
+use crate::structured::{only_string, shorten, with_string};
 
 /// Minimum room in bytes for shortened structured content.
 const MIN_ROOM: usize = 1024;
@@ -86,8 +86,8 @@ struct Document<'r> {
     nth: usize,
     /// The part's text. If it is another than its block's, the block repeats all, and the part is the string alone.
     text: Cow<'r, str>,
-    /// JSON pointer to the only long string, if that is all that the part holds. All else has to stay.
-    string: Option<String>,
+    /// The only long string, if that is all that the part holds. All else has to stay.
+    string: Option<Node<'r>>,
 }
 
 /// Maximum number of values in a message, or in a text that may repeat structured content, that is read: each takes
@@ -112,17 +112,18 @@ fn take_apart(result: &JsonText) -> Result<(ToolOutput, Option<Document<'_>>), R
     let structured =
         structured.filter(|node| matches!(node.kind(), Kind::Array | Kind::Object | Kind::String));
     let document = structured.map(|structured| {
-        let (nth, text, string) = match (twin(&texts, structured), only_string(structured)) {
-            (Some(0), Some((path, value))) if texts.len() == 1 => {
+        let only = only_string(structured).and_then(|string| Some((string, string.as_str()?)));
+        let (nth, text, string) = match (twin(&texts, structured), only) {
+            (Some(0), Some((string, value))) if texts.len() == 1 => {
                 if let Some(part) = parts.iter_mut().find(|part| text(part).is_some()) {
                     *part = Part::Text(value.to_owned());
                 }
-                (0, value.into(), Some(path))
+                (0, value.into(), Some(string))
             }
             (Some(nth), _) => (nth, texts[nth].into(), None),
             (None, only) => {
                 let (string, text): (_, Cow<'_, str>) = match only {
-                    Some((path, value)) => (Some(path), value.into()),
+                    Some((string, value)) => (Some(string), value.into()),
                     None => (None, structured.json().to_string().into()),
                 };
                 let nth = texts.iter().position(|one| *one == text);
@@ -147,7 +148,7 @@ fn twin(texts: &[&str], structured: Node<'_>) -> Option<usize> {
         let begins = text.trim_start().starts_with(['{', '[']);
         let parsed = begins.then(|| JsonText::parse_within(*text, MAX_VALUES).ok()?);
         let parsed = parsed.flatten();
-        parsed.is_some_and(|text| text.is_plain() && same(Node::root(&text), structured))
+        parsed.is_some_and(|text| text.is_plain() && same(Node::root(&text), structured, 0))
     };
     texts.iter().position(is_twin)
 }
@@ -172,20 +173,24 @@ fn put_together(
         let mut shown = shown.iter().filter_map(text);
         let standing = shown.nth(if are_joined { 0 } else { document.nth })?;
         let is_new = are_joined || *standing != document.text;
-        is_new.then(|| (document.string.as_deref(), standing.to_owned()))
+        is_new.then(|| (document.string, standing.to_owned()))
     });
-    let shortened = |schema: &OutputSchema| {
-        let (string, standing) = standing.as_ref()?;
-        let hint = Hint::parse(standing).filter(|_| result.is_plain())?;
-        shorten(
-            structured?,
-            &hint,
-            standing.len().max(MIN_ROOM),
-            schema,
-            *string,
-        )
+    // All else in a text that repeats the content is stored nowhere, and no schema binds a text.
+    let with_standing = |structured| match &standing {
+        Some((Some(string), standing)) => Some(with_string(structured, *string, standing)),
+        _ => None,
     };
-    let structured = match (shortened(schema), &standing) {
+    let shortened = || {
+        let (string, standing) = standing.as_ref()?;
+        let (structured, hint) = (structured?, Hint::parse(standing)?);
+        if string.is_none() {
+            return shorten(structured, &hint, standing.len().max(MIN_ROOM), schema);
+        }
+        let new = with_standing(structured)?;
+        let is_valid = schema.violations(&new)?.is_empty();
+        (is_valid && new.len() < structured.range().len()).then_some(new)
+    };
+    let edit = match (shortened(), &standing) {
         (Some(text), _) => Some(Edit::set(
             String::new(),
             "structuredContent",
@@ -197,19 +202,15 @@ fn put_together(
         // The rest of it is not stored.
         _ => None,
     };
-    let is_left_out = structured.as_ref().is_some_and(|edit| edit.value.is_none());
-    let repeats = |document: &Document<'_>| {
-        texts
-            .get(document.nth)
-            .is_some_and(|text| *text != document.text)
-    };
-    if document.is_some_and(repeats)
+    let is_left_out = edit.as_ref().is_some_and(|edit| edit.value.is_none());
+    let repeated = document.and_then(|document| texts.get(document.nth));
+    if let (Some(repeated), Some(document)) = (repeated, document)
+        && *repeated != document.text
         && !are_joined
         && let Some(part) = shown.iter_mut().find(|part| text(part).is_some())
     {
-        // All else in it is stored nowhere. No schema binds a text.
-        let short = shortened(&OutputSchema::None);
-        *part = Part::Text(short.unwrap_or_else(|| texts.concat()));
+        let short = structured.and_then(with_standing);
+        *part = Part::Text(short.unwrap_or_else(|| (*repeated).to_owned()));
     }
     // Without a text that repeats it, the content became a text only to be stored. It is shown as one
     // only if nothing else shows it.
@@ -226,7 +227,7 @@ fn put_together(
         let list = New::Text(format!("[{}]", new.join(",")));
         Edit::set(String::new(), "content", list)
     });
-    let edits: Vec<Edit<'_>> = content.into_iter().chain(structured).collect();
+    let edits: Vec<Edit<'_>> = content.into_iter().chain(edit).collect();
     (!edits.is_empty()).then_some(edits)
 }
 

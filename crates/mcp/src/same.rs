@@ -5,13 +5,9 @@ use offcut::json::{Kind, Node, View};
 /// Maximum depth that is compared; anything deeper counts as different.
 const MAX_DEPTH: usize = 100;
 
-/// Returns true if two documents without duplicate keys mean the same, whatever their whitespace,
+/// Returns true if two documents without duplicate keys, at this depth, mean the same, whatever their whitespace,
 /// escapes and order of keys. Numbers have to be spelled alike.
-pub(crate) fn same(one: Node<'_>, other: Node<'_>) -> bool {
-    same_at(one, other, 0)
-}
-
-fn same_at(one: Node<'_>, other: Node<'_>, depth: usize) -> bool {
+pub(crate) fn same(one: Node<'_>, other: Node<'_>, depth: usize) -> bool {
     // Many short texts may be compared with one long document, so its length is looked at first.
     if one.kind() != other.kind() || one.values() != other.values() || depth > MAX_DEPTH {
         return false;
@@ -19,9 +15,7 @@ fn same_at(one: Node<'_>, other: Node<'_>, depth: usize) -> bool {
     match one.kind() {
         Kind::Array | Kind::Object => {
             let mut both = parts(one).zip(parts(other));
-            both.all(|((name, one), (named, other))| {
-                name == named && same_at(one, other, depth + 1)
-            })
+            both.all(|((name, one), (named, other))| name == named && same(one, other, depth + 1))
         }
         Kind::String => one.as_str().is_some() && one.as_str() == other.as_str(),
         Kind::Null | Kind::Bool | Kind::Number => one.json().text() == other.json().text(),
@@ -48,7 +42,7 @@ mod tests {
             JsonText::parse(one).unwrap(),
             JsonText::parse(other).unwrap(),
         );
-        same(Node::root(&one), Node::root(&other))
+        same(Node::root(&one), Node::root(&other), 0)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use offcut::hint::Hint;
-use offcut::json::{Edit, JsonText, Kind, New, Node, View, put_into_text};
+use offcut::json::{Kind, Node, View};
 use serde_json::Value;
 
 use crate::schema::OutputSchema;
@@ -28,42 +28,38 @@ const FIELD: &str = "offcut";
 const MAX_DEPTH: usize = 100;
 /// Number of bytes by which a cut must make a string shorter.
 const MIN_GAIN: usize = 40;
-/// Maximum number of strings of each kind that are tried as carriers.
+/// Maximum number of strings that are tried as carriers.
 const MAX_CARRIERS: usize = 4;
 /// Maximum number of lists whose lengths are told.
 const MAX_LISTS: usize = 5;
 /// Maximum length in bytes of a list's path, as it is told.
 const MAX_PATH: usize = 64;
 
-/// The string that makes up nearly all of a document, and the JSON pointer to it.
-pub(crate) fn only_string(document: Node<'_>) -> Option<(String, &str)> {
-    let (mut node, mut path) = (document, String::new());
+/// The string that makes up nearly all of a document.
+pub(crate) fn only_string(document: Node<'_>) -> Option<Node<'_>> {
+    let mut node = document;
     let length = document.range().len();
     let least = length - (length / 8).min(MAX_OTHERS);
-    loop {
-        let inner = match node.kind() {
-            Kind::String => return Some((path, node.as_str()?)),
-            Kind::Object => node
-                .fields()
-                .map(|(name, value)| (pointed(name), value))
-                .find(|(_, value)| value.range().len() >= least),
-            Kind::Array => node
-                .items()
-                .enumerate()
-                .map(|(nth, item)| (nth.to_string(), item))
-                .find(|(_, item)| item.range().len() >= least),
-            _ => None,
-        };
-        let (step, inner) = inner?;
-        path = format!("{path}/{step}");
-        node = inner;
+    while node.kind() != Kind::String {
+        let values = node.fields().map(|(_, value)| value);
+        let mut inner = values.chain(node.items());
+        node = inner.find(|value| value.range().len() >= least)?;
     }
+    Some(node)
+}
+
+/// The document with another text in place of a `string` in it.
+pub(crate) fn with_string(document: Node<'_>, string: Node<'_>, new: &str) -> String {
+    let mut text = document.json().to_string();
+    let (start, range) = (document.range().start, string.range());
+    let range = range.start - start..range.end - start;
+    text.replace_range(range, &Value::from(new).to_string());
+    text
 }
 
 /// Shortens `document`, without duplicate keys, so that it takes about `room` bytes: long
 /// strings are cut in the middle, long lists after their first items. Keys, numbers and short
-/// strings stay, with their spelling. One string carries `hint`, which leads to the original: of all of it, or
-/// of the `only` string that is cut then.
+/// strings stay, with their spelling. One string carries `hint`, which leads to the original.
 ///
 /// `None` if that can't be done, or if the outcome would violate `schema` or be longer than half of
 /// the original.
@@ -72,12 +68,11 @@ pub(crate) fn shorten(
     hint: &Hint,
     room: usize,
     schema: &OutputSchema,
-    only: Option<&str>,
 ) -> Option<String> {
     let length = document.range().len();
     let (mut kept, mut refused) = (HashSet::new(), HashSet::new());
     for _ in 0..MAX_CHECKS {
-        let drawing = fit(document, hint, room, &kept, only)?;
+        let drawing = fit(document, hint, room, &kept)?;
         let carrier = drawing.carrier(document, &refused)?;
         let text = with_hint(&drawing, &carrier, hint);
         let violations = schema.violations(&text)?;
@@ -100,7 +95,6 @@ fn fit<'m>(
     hint: &Hint,
     room: usize,
     kept: &'m HashSet<String>,
-    only: Option<&'m str>,
 ) -> Option<Drawing<'m>> {
     let mut added = hint.clone();
     added.preview.clear();
@@ -111,11 +105,9 @@ fn fit<'m>(
             limits: *limits,
             most,
             kept,
-            only,
             text: String::new(),
             path: String::new(),
-            cut: Vec::new(),
-            whole: Vec::new(),
+            strings: Vec::new(),
             lists: Vec::new(),
         };
         drawing.value(document, 0).map(|()| drawing)
@@ -142,13 +134,9 @@ fn with_hint(drawing: &Drawing<'_>, carrier: &Carrier, hint: &Hint) -> String {
     match &carrier.range {
         Some(range) => text.replace_range(range.clone(), &hint.to_string()),
         None => {
-            let Ok(mut json) = JsonText::parse(&*text) else {
-                return text;
-            };
-            put_into_text(&mut json, |_| {
-                Some(vec![Edit::set(String::new(), FIELD, New::Value(hint))])
-            });
-            text = json.into_string();
+            let comma = if text == "{}" { "" } else { "," };
+            let field = format!("{comma}\"{FIELD}\":{hint}");
+            text.insert_str(text.len() - 1, &field);
         }
     }
     text
@@ -177,29 +165,24 @@ struct Drawing<'m> {
     most: usize,
     /// Paths at which everything stays as it is.
     kept: &'m HashSet<String>,
-    /// The path of the only string that is cut, if all else stays.
-    only: Option<&'m str>,
     text: String,
     path: String,
-    /// The longest of the strings that are cut, and of the texts that are not, longest first, with the lengths that
-    /// they had.
-    cut: Vec<(usize, Carrier)>,
-    whole: Vec<(usize, Carrier)>,
+    /// The longest strings that are cut or are texts, longest first, with the lengths that they had.
+    strings: Vec<(usize, Carrier)>,
     /// The lists that are cut: path, items shown and items.
     lists: Vec<(String, usize, usize)>,
 }
 
 impl Drawing<'_> {
-    /// The best string to carry the hint that is not `refused`: a cut string, then a new field in `document`, then
-    /// another text, the longest first.
+    /// The best string to carry the hint that is not `refused`: a new field in `document`, then the longest one.
     fn carrier(&self, document: Node<'_>, refused: &HashSet<String>) -> Option<Carrier> {
         let field = (document.is_object() && !document.has(FIELD)).then(|| Carrier {
             path: String::new(),
             range: None,
             value: String::new(),
         });
-        let [cut, whole] = [&self.cut, &self.whole].map(|all| all.iter().map(|(_, one)| one));
-        let mut carriers = cut.chain(&field).chain(whole);
+        let strings = self.strings.iter().map(|(_, one)| one);
+        let mut carriers = field.iter().chain(strings);
         carriers.find(|one| !refused.contains(&one.path)).cloned()
     }
 
@@ -210,12 +193,10 @@ impl Drawing<'_> {
         }
         match node.kind() {
             _ if self.kept.contains(&self.path) => self.copy(node),
-            Kind::String if self.only.is_none_or(|only| only == self.path) => {
-                self.string(node.as_str()?, node);
-            }
+            Kind::String => self.string(node.as_str()?, node),
             Kind::Array => self.list(node, depth)?,
             Kind::Object => self.object(node, depth)?,
-            Kind::Null | Kind::Bool | Kind::Number | Kind::String => self.copy(node),
+            Kind::Null | Kind::Bool | Kind::Number => self.copy(node),
         }
         (self.text.len() <= self.most).then_some(())
     }
@@ -233,15 +214,9 @@ impl Drawing<'_> {
             Some(shown) => self.text += &Value::from(&**shown).to_string(),
             None => self.copy(node),
         }
-        let all = if is_cut {
-            &mut self.cut
-        } else if is_prose(&self.path, value) {
-            &mut self.whole
-        } else {
-            return;
-        };
+        let all = &mut self.strings;
         let at = all.partition_point(|(length, _)| *length >= value.len());
-        if at < MAX_CARRIERS {
+        if at < MAX_CARRIERS && (is_cut || is_prose(&self.path, value)) {
             let carrier = Carrier {
                 path: self.path.clone(),
                 range: Some(start..self.text.len()),
@@ -254,10 +229,7 @@ impl Drawing<'_> {
 
     fn list(&mut self, node: Node<'_>, depth: usize) -> Option<()> {
         let all = node.items().count();
-        let shown = match self.only {
-            Some(_) => all,
-            None => all.min(self.limits.1),
-        };
+        let shown = all.min(self.limits.1);
         self.text.push('[');
         for (nth, item) in node.items().take(shown).enumerate() {
             if nth > 0 {
@@ -267,7 +239,8 @@ impl Drawing<'_> {
         }
         self.text.push(']');
         if shown < all && self.lists.len() < MAX_LISTS {
-            self.lists.push((told(&self.path), shown, all));
+            let told = self.path.floor_char_boundary(MAX_PATH);
+            self.lists.push((self.path[..told].to_owned(), shown, all));
         }
         Some(())
     }
@@ -325,17 +298,4 @@ fn cut(text: &str, limit: usize) -> String {
         "{head}[… {}B …]{tail}",
         text.len() - head.len() - tail.len()
     )
-}
-
-/// A path as a model is told: without control characters, and not long.
-fn told(path: &str) -> String {
-    let short = &path[..path.floor_char_boundary(MAX_PATH)];
-    let visible = |character: char| {
-        if character.is_control() {
-            '?'
-        } else {
-            character
-        }
-    };
-    short.chars().map(visible).collect()
 }

@@ -256,26 +256,6 @@ async fn only_the_first_page_of_the_list_has_the_reader_and_other_fields_keep_th
 }
 
 #[tokio::test]
-async fn m4_a_reader_whose_name_a_later_page_takes_is_shown_again() {
-    let mut ends = Ends::around(gateway(reduction()));
-    let names = |shown: &Value| {
-        let tools = shown["result"]["tools"].as_array().unwrap().iter();
-        tools
-            .map(|tool| tool["name"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
-    let mut ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    ends.ask(&ask).await;
-    let mut page = list(&json!(1), &["log"]);
-    page["result"]["nextCursor"] = json!("2");
-    assert_eq!(names(&ends.reply(&page).await), ["log", "read_file"]);
-    ask["params"] = json!({"cursor": "2"});
-    ends.ask(&ask).await;
-    let shown = ends.reply(&list(&json!(1), &["read_file"])).await;
-    assert_eq!(names(&shown), ["read_file", "read_stored_result"]);
-}
-
-#[tokio::test]
 async fn a_dense_message_of_a_server_passes_unread_and_the_log_says_so() {
     let (gateway, lines) = common::logged(offcut_mcp::McpGateway::new(reduction()));
     let mut ends = Ends::around(gateway);
@@ -325,17 +305,6 @@ async fn schemas_of_tools_are_asked_for_before_the_first_call() {
     assert!(hint_in(shown).is_some() && shown.as_object().unwrap().len() == 1);
     // It asks once.
     ends.ask(&call(&json!(2), "log")).await;
-}
-
-#[tokio::test]
-async fn the_schema_of_a_dropped_tool_is_hidden() {
-    let dropping = offcut_mcp::McpGateway::new(reduction()).drop_schemas(["rows"]);
-    let mut ends = Ends::around(dropping.into());
-    let shown = listed(&mut ends, &["rows"]).await;
-    assert_eq!(
-        shown["result"]["tools"][0],
-        json!({"name": "rows", "inputSchema": {"type": "object"}})
-    );
 }
 
 #[tokio::test]
@@ -425,7 +394,7 @@ async fn a_message_over_the_maximum_is_refused_with_an_error_that_names_it() {
         "{lines:?}"
     );
     assert_eq!(
-        (from("what is not a message: xxx"), lines.len()),
+        (from("what is not a message: \"xxx"), lines.len()),
         (1, 10),
         "{lines:?}"
     );
@@ -489,22 +458,18 @@ async fn m1_of_a_key_that_is_there_twice_the_last_counts() {
 
 #[tokio::test]
 async fn a_list_that_is_not_plain_has_the_reader_too() {
-    let dropping = offcut_mcp::McpGateway::new(reduction()).drop_schemas(["rows"]);
-    let mut ends = Ends::around(dropping.into());
-    for (odd, shown) in [
+    let mut ends = Ends::around(gateway(reduction()));
+    for odd in [
         // Half of a character, where a server has cut a text.
-        (r#""name":"log","description":"\ud83d""#, None),
-        (r#""name":"log","title":"a","title":"b""#, None),
-        (
-            r#""name":"rows","outputSchema":{},"outputSchema":{"a":1}"#,
-            Some(r#""name":"rows""#),
-        ),
+        r#""name":"log","description":"\ud83d""#,
+        r#""name":"log","title":"a","title":"b""#,
+        r#""name":"rows","outputSchema":{},"outputSchema":{"a":1}"#,
     ] {
         let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         ends.ask(&asked).await;
         let list = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{{{odd}}}]}}}}"#);
         let received = ends.reply_line(&list).await;
-        let expected = format!(r#"{{"tools":[{{{}}},{{"#, shown.unwrap_or(odd));
+        let expected = format!(r#"{{"tools":[{{{odd}}},{{"#);
         assert!(received.contains(&expected), "{received}");
         assert!(received.contains(r#""name":"read_file""#), "{received}");
     }

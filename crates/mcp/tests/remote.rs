@@ -133,7 +133,7 @@ fn with_sessions(other: impl Fn(&Seen) -> Option<Answer>, seen: &Seen) -> Answer
         }
         "tools/list" => json_answer(&result(
             seen,
-            &json!({"tools": [{"name": "log", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}}]}),
+            &json!({"tools": [{"name": "log", "inputSchema": {"type": "object"}}]}),
         )),
         "tools/call" => json_answer(&result(seen, &text(&log()))),
         "GET" => status(405),
@@ -539,14 +539,10 @@ async fn errors_of_http_become_errors_of_the_request() {
             "a/empty" => json_answer(&json!({})),
             // Long, but read as a whole.
             "a/long" => json_answer(&json!({"data": "x".repeat(2 << 20)})),
-            // Too many values to be read, on several lines or without an outline that names the request.
-            name @ ("a/dense" | "a/odd") => {
+            // Too many values to be read, on several lines.
+            "a/dense" => {
                 let values = "1,".repeat(1 << 20);
-                let (first, feed) = match name {
-                    "a/odd" => ("\"error\": null, ", ""),
-                    _ => ("", "\n"),
-                };
-                let body = format!("{{{feed}{first}\"jsonrpc\": \"2.0\",{feed} \"id\": 3,{feed} \"result\": [{values}1]{feed}}}");
+                let body = format!("{{\n\"jsonrpc\": \"2.0\",\n \"id\": 3,\n \"result\": [{values}1]\n}}");
                 Response::builder().header("content-type", "application/json").body(body.into()).unwrap()
             }
             "a/other" => json_answer(&json!({"jsonrpc": "2.0", "id": "3", "result": {}})),
@@ -562,10 +558,7 @@ async fn errors_of_http_become_errors_of_the_request() {
     let mut client = Client::of(remote);
     let answer = client.ask(&json!(1), "a/401", json!({})).await;
     assert_eq!(answer["id"], 1);
-    assert_eq!(
-        answer["error"]["data"],
-        json!({"status": 401, "wwwAuthenticate": "Bearer resource_metadata=\"https://a/b\""})
-    );
+    assert_eq!(answer["error"]["data"], json!({"status": 401}));
     assert!(
         answer["error"]["message"]
             .as_str()
@@ -593,11 +586,9 @@ async fn errors_of_http_become_errors_of_the_request() {
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(words), "{message}");
     }
-    for method in ["a/dense", "a/odd"] {
-        let answer = client.ask(&json!(3), method, json!({})).await;
-        let values = answer["result"].as_array().map(Vec::len);
-        assert_eq!(values, Some((1 << 20) + 1), "{method}");
-    }
+    let answer = client.ask(&json!(3), "a/dense", json!({})).await;
+    let values = answer["result"].as_array().map(Vec::len);
+    assert_eq!(values, Some((1 << 20) + 1));
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/x"}))
         .await;
@@ -671,10 +662,6 @@ async fn without_sessions_headers_repeat_the_message_and_a_cancelled_request_end
     assert_eq!(seen.len(), 3, "{:?}", server.names());
     assert_eq!(seen[0].header("mcp-method"), Some("tools/list"));
     assert_eq!(seen[1].header("mcp-name"), Some("log"));
-    assert_eq!(
-        seen[1].header("mcp-param-region"),
-        Some("=?base64?WsO8cmljaA==?=")
-    );
     for seen in seen {
         assert_eq!(seen.header("mcp-protocol-version"), Some("2026-07-28"));
     }

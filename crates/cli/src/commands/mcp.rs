@@ -1,6 +1,5 @@
 //! `offcut mcp`.
 
-mod fallback;
 #[cfg(feature = "serve")]
 mod listen;
 #[cfg(feature = "serve")]
@@ -18,9 +17,8 @@ use offcut::Settings;
 use offcut_mcp::McpGateway;
 use sha2::{Digest, Sha256};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 use crate::{args, child, output, settings, stores, units};
-use fallback::{not_started, or_passing};
 
 /// The reader's name unless the settings have one that few servers use.
 const READER: &str = "read_stored_result";
@@ -31,43 +29,41 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         return listen::run(args, address, || gateway(args)).map(ExitCode::from);
     }
     let runtime = settings::runtime()?;
-    let inside = runtime.enter();
-    #[cfg(feature = "serve")]
-    if let Some(url) = &args.url {
-        let code = remote::run(args, url, gateway(args), &runtime);
-        drop(inside);
-        runtime.shutdown_background();
-        return code.map(ExitCode::from);
-    }
-    let gateway = Arc::new(or_passing(gateway(args)));
     let code = runtime.block_on(async {
         // Before the server starts, because this program may be ended at any time.
-        let signals = child::listen();
-        let started = signals.and_then(|signals| Ok((server::start(&args.command)?, signals)));
+        let signals = child::listen().or_fail("signals can't be received")?;
         let client = (tokio::io::stdin(), tokio::io::stdout());
-        match started {
-            Ok((server, signals)) => {
-                server::carry(server, signals, &gateway.conversation(), client).await
-            }
-            Err(error) => Err(not_started(&args.command, &error)),
+        #[cfg(feature = "serve")]
+        if let Some(url) = &args.url {
+            let remote = remote::remote(args, url)?;
+            return remote::run(remote, signals, &gateway(args).conversation(), client).await;
         }
+        server::run(
+            &args.command,
+            signals,
+            &gateway(args).conversation(),
+            client,
+        )
+        .await
     });
-    drop(inside);
     // A read of stdin that nobody waits for any more would hold it up.
     runtime.shutdown_background();
     code.map(ExitCode::from)
 }
 
-fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
+/// The gateway, or one that changes nothing.
+fn gateway(args: &args::Mcp) -> Arc<McpGateway> {
+    Arc::new(shortening(args).unwrap_or_else(|failure| {
+        output::report(&failure);
+        output::warn("passing everything as it is, without offcut");
+        McpGateway::passing().log(output::warn)
+    }))
+}
+
+fn shortening(args: &args::Mcp) -> Result<McpGateway, Failure> {
     let (settings, origin) = named(args)?;
-    let secret = secret::secret();
     let reduction = settings::build(&settings, &origin, None, stores::open)?;
-    let reduction = reduction.session(&session(args, &secret));
-    let gateway = McpGateway::new(reduction);
-    #[cfg(feature = "serve")]
-    let gateway = gateway.secret(secret);
-    Ok(gateway
-        .drop_schemas(&args.drop_schema)
+    Ok(McpGateway::new(reduction.session(&session(args)))
         .max_message(usize::try_from(args.max_message).unwrap_or(usize::MAX))
         .log(output::warn))
 }
@@ -91,7 +87,7 @@ fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
 
 /// The session's id: that of the arguments, or one that only this command in this directory has, and that
 /// only those who know the secret can compute.
-fn session(args: &args::Mcp, secret: &[u8]) -> String {
+fn session(args: &args::Mcp) -> String {
     if let Some(id) = &args.session {
         return id.clone();
     }
@@ -99,7 +95,7 @@ fn session(args: &args::Mcp, secret: &[u8]) -> String {
     words.extend(args.command.iter().cloned());
     #[cfg(feature = "serve")]
     words.extend(args.url.as_deref().map(OsString::from));
-    let mut digest = Sha256::new_with_prefix(secret);
+    let mut digest = Sha256::new_with_prefix(secret::secret());
     for word in words {
         // Lengths keep words apart.
         digest.update(word.len().to_le_bytes());

@@ -399,7 +399,7 @@ mod http {
             ),
             (
                 &["--url", "http://a/", "--header", "a b: hidden"],
-                "name is invalid",
+                "invalid",
             ),
             (
                 &[

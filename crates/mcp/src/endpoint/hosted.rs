@@ -1,6 +1,7 @@
 //! Servers over pipes, one for each session.
 
 use std::collections::HashMap;
+use std::ops::DerefMut;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,24 +16,19 @@ use hyper::body::Incoming;
 use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use super::credentials::random_name;
-use super::reply::{self, Body, BoxError, REFUSED};
-use super::session::{INVALID_REQUEST, Session};
-use super::streams::Reader;
-use crate::gateway::message::{Party, error_answer, parse};
+use super::names::{random_name, unguessable};
+use super::reply::{self, Body, BoxError, REFUSED, Refusal, refusal};
+use super::session::{Events, INVALID_REQUEST, Session};
+use crate::gateway::message::{error_answer, parse};
 use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::http::room::MessageRoom;
 use crate::locked::locked;
-use crate::remote::body::{Kind, kind};
 use crate::remote::meaning::{Meaning, REVISION_HEADER, SESSION};
-use crate::remote::parameters::Parameters;
 
 /// Maximum number of sessions that are open at once.
 const MAX_SESSIONS: usize = 64;
-/// Time for which a session stays open without a client.
-const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Time between two signs of life in a stream without events.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 /// Time for the servers to end.
@@ -56,14 +52,11 @@ pub(super) type Start =
 pub(super) struct Hosted {
     gateway: Arc<McpGateway>,
     start: Box<Start>,
-    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    sessions: Arc<Mutex<HashMap<HeaderValue, Arc<Session>>>>,
     running: tokio::sync::Mutex<JoinSet<()>>,
     /// Room for bodies of requests.
     room: MessageRoom,
 }
-
-/// An answer that the endpoint gives in place of a server's.
-type Refusal = Box<Response<Body>>;
 
 impl Hosted {
     pub(super) fn new(gateway: Arc<McpGateway>, start: Box<Start>) -> Self {
@@ -71,7 +64,7 @@ impl Hosted {
             room: MessageRoom::new(gateway.max_message),
             gateway,
             start,
-            sessions: Mutex::default(),
+            sessions: Arc::default(),
             running: tokio::sync::Mutex::default(),
         }
     }
@@ -89,11 +82,7 @@ impl Hosted {
     }
 
     async fn post(&self, headers: &HeaderMap, body: Incoming) -> Result<Response<Body>, Refusal> {
-        if !matches!(kind(headers), Kind::Json) {
-            let text = "the content type must be application/json";
-            return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
-        }
-        let (text, room) = match self.room.read(body, Party::Client).await {
+        let (text, room) = match self.room.read_soon(body).await {
             Ok(read) => read,
             Err(problem) => return Err(Box::new(reply::not_read(&self.gateway, &problem))),
         };
@@ -101,13 +90,12 @@ impl Hosted {
             let problem = "the message is not JSON, or has over a million values";
             refusal(StatusCode::BAD_REQUEST, PARSE_ERROR, problem)
         })?;
-        let meaning = Meaning::of(&json, &Parameters::default());
+        let meaning = Meaning::of(&json);
         drop(json);
         if meaning.id.is_none() && meaning.method.is_none() {
             let text = "the body must be one message";
             return Err(refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, text));
         }
-        drop(room);
         let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
         let named = meaning.revision.as_deref().map(str::as_bytes);
         // An older client may begin a session whatever its headers say.
@@ -126,18 +114,15 @@ impl Hosted {
         };
         session.touch();
         if meaning.request_id().is_none() {
-            return if session.tell(&text).await {
+            return if session.tell(&text, room).await {
                 Ok(reply::empty(StatusCode::ACCEPTED))
             } else {
-                Err(self.lost(headers))
+                Err(lost())
             };
         }
-        let asked = session.ask(&text, &meaning).await;
-        let asked = asked.map_err(|(status, code, text)| {
-            Box::new(reply::error(status, code, text, meaning.request_id()))
-        })?;
-        let mut answer = stream_of(asked);
-        if let Some(id) = opened.and_then(|id| HeaderValue::from_str(&id).ok()) {
+        let asked = session.ask(&text, &meaning, room).await?;
+        let mut answer = stream_of(Box::new(asked), session);
+        if let Some(id) = opened {
             answer.headers_mut().insert(SESSION, id);
         }
         Ok(answer)
@@ -146,17 +131,15 @@ impl Hosted {
     async fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
         let session = self.session(headers)?;
         session.touch();
-        let reader = session.streams.listen().ok_or_else(|| {
+        let own = session.listen().ok_or_else(|| {
             let text = "another request reads the messages of this session";
             refusal(StatusCode::CONFLICT, REFUSED, text)
         })?;
-        Ok(stream_of(reader))
+        Ok(stream_of(own, session))
     }
 
     async fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-        let session = self.session(headers)?;
-        self.forget(headers);
-        session.close().await;
+        self.session(headers)?.close().await;
         Ok(reply::empty(StatusCode::OK))
     }
 
@@ -166,75 +149,46 @@ impl Hosted {
             let text = "the header Mcp-Session-Id is missing: a session begins with initialize";
             return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
         };
-        let id = id.to_str().ok();
-        let session = id.and_then(|id| locked(&self.sessions).get(id).cloned());
-        match session {
-            Some(session) if !session.is_over() => Ok(session),
-            _ => Err(self.lost(headers)),
-        }
-    }
-
-    /// Forgets a session that has ended, and says so: the client has to begin another.
-    fn lost(&self, headers: &HeaderMap) -> Refusal {
-        self.forget(headers);
-        let text = "there is no such session any more";
-        refusal(StatusCode::NOT_FOUND, NO_SESSION, text)
-    }
-
-    fn forget(&self, headers: &HeaderMap) {
-        if let Some(Ok(id)) = headers.get(SESSION).map(HeaderValue::to_str) {
-            locked(&self.sessions).remove(id);
-        }
+        let session = locked(&self.sessions).get(id).cloned();
+        session.filter(|one| !one.is_over()).ok_or_else(lost)
     }
 
     /// Opens a session with a server of its own.
-    async fn open(&self) -> Result<(String, Arc<Session>), Refusal> {
-        self.tidy().await;
+    async fn open(&self) -> Result<(HeaderValue, Arc<Session>), Refusal> {
         let id = random_name().filter(|_| locked(&self.sessions).len() < MAX_SESSIONS);
+        let id = id.and_then(|id| HeaderValue::try_from(id).ok());
         let id = id.ok_or_else(|| {
             let text = "too many sessions are open: end one, or try again later";
             refusal(StatusCode::SERVICE_UNAVAILABLE, REFUSED, text)
         })?;
         let (session, client, from_server) = Session::new(self.gateway.clone());
-        let server = (self.start)(
-            self.gateway.conversation().with_random_names(random_name),
-            client,
-        );
+        let server = (self.start)(unguessable(&self.gateway), client);
         locked(&self.sessions).insert(id.clone(), session.clone());
-        let passed = session.clone();
+        let (all, own, passed) = (self.sessions.clone(), id.clone(), session.clone());
         let mut running = self.running.lock().await;
         while running.try_join_next().is_some() {}
         running.spawn(async move {
             // A server that does not even read that its client has gone is dropped.
             let dropped = async {
-                passed.closed().await;
+                tokio::select! {
+                    () = passed.closed() => {}
+                    () = passed.idle() => passed.close().await,
+                }
                 sleep(LAST_ANSWERS + FAREWELL).await;
             };
             tokio::select! {
                 _ = future::join(server, passed.pass(from_server)) => {}
                 () = dropped => {}
             }
+            locked(&all).remove(&own);
             passed.ended().await;
         });
         Ok((id, session))
     }
 
-    /// Ends sessions whose clients have gone.
-    pub(super) async fn tidy(&self) {
-        let now = Instant::now();
-        let is_idle =
-            |session: &Session| session.idle_since().is_some_and(|since| now - since > IDLE);
-        let gone: Vec<_> = locked(&self.sessions)
-            .extract_if(|_, session| is_idle(session))
-            .collect();
-        for (_, session) in gone {
-            session.close().await;
-        }
-    }
-
     /// Ends all sessions, and waits for their servers.
     pub(super) async fn close(&self) {
-        let all: Vec<Arc<Session>> = locked(&self.sessions).drain().map(|(_, one)| one).collect();
+        let all: Vec<Arc<Session>> = locked(&self.sessions).values().cloned().collect();
         for session in all {
             session.close().await;
         }
@@ -243,6 +197,12 @@ impl Hosted {
         // Those that are left are dropped, and their servers with them.
         _ = timeout(FAREWELL, ended).await;
     }
+}
+
+/// Tells a client that its session has ended: it has to begin another.
+fn lost() -> Refusal {
+    let text = "there is no such session any more";
+    refusal(StatusCode::NOT_FOUND, NO_SESSION, text)
 }
 
 /// Returns true for a revision with sessions.
@@ -261,19 +221,20 @@ fn without_session(meaning: &Meaning) -> Refusal {
     Box::new(reply::json(StatusCode::BAD_REQUEST, text))
 }
 
-fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
-    Box::new(reply::error(status, code, text, None))
-}
-
-/// An answer of events as they come. While there are none, a comment now and then shows whether the
-/// client is still there.
-fn stream_of(reader: Reader) -> Response<Body> {
-    let frames = stream::unfold(reader, |mut reader| async move {
-        let bytes = match timeout(SIGN_OF_LIFE, reader.next()).await {
-            Ok(event) => event?,
-            Err(_) => Bytes::from_static(b": \n\n"),
+/// An answer of events as they come, until there are no more or the session has ended. While there are none, a comment
+/// now and then shows whether the client is still there.
+fn stream_of<E>(events: E, session: Arc<Session>) -> Response<Body>
+where
+    E: DerefMut<Target = Events> + Send + 'static,
+{
+    let frames = stream::unfold((events, session), |(mut events, session)| async move {
+        let bytes = tokio::select! {
+            biased;
+            event = events.recv() => event?.0,
+            () = session.closed() => return None,
+            () = sleep(SIGN_OF_LIFE) => Bytes::from_static(b": \n\n"),
         };
-        Some((Ok::<_, BoxError>(Frame::data(bytes)), reader))
+        Some((Ok::<_, BoxError>(Frame::data(bytes)), (events, session)))
     });
     let mut answer = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
     let headers = answer.headers_mut();

@@ -28,9 +28,6 @@ pub(super) fn full(bytes: impl Into<Bytes>) -> Body {
 
 /// A message, and the room that it takes until it is on its way.
 pub(super) fn held(bytes: Bytes, room: TakenRoom) -> Body {
-    if room.is_empty() {
-        return full(bytes);
-    }
     let both = futures_util::stream::unfold((Some(bytes), room), async |(bytes, room)| {
         let frame = Frame::data(bytes?);
         Some((Ok(frame), (None, room)))
@@ -69,6 +66,13 @@ pub(super) fn error(
     json(status, error_text(code, message, id))
 }
 
+/// An answer that the endpoint gives in place of a server's.
+pub(super) type Refusal = Box<Response<Body>>;
+
+pub(super) fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
+    Box::new(error(status, code, text, None))
+}
+
 /// Refuses a client's message that was not read.
 pub(super) fn not_read(gateway: &McpGateway, problem: &NotRead) -> Response<Body> {
     match problem {
@@ -83,14 +87,8 @@ pub(super) fn not_read(gateway: &McpGateway, problem: &NotRead) -> Response<Body
 
 /// Removes the headers that belong to one connection, and those that the endpoint makes anew.
 pub(super) fn strip(headers: &mut HeaderMap) {
-    strip_but_length(headers);
-    headers.remove(header::CONTENT_LENGTH);
-}
-
-/// Does the same before a body that stays as it is, whose length stays too.
-pub(super) fn strip_but_length(headers: &mut HeaderMap) {
     crate::http::strip(headers);
-    for name in [header::HOST, header::EXPECT] {
+    for name in [header::CONTENT_LENGTH, header::HOST, header::EXPECT] {
         headers.remove(name);
     }
 }

@@ -86,28 +86,16 @@ impl McpGateway {
     /// Starts a conversation of one client with one server.
     #[must_use]
     pub fn conversation(self: &Arc<Self>) -> Conversation {
-        Conversation::new(self.clone(), None)
-    }
-
-    /// Starts a conversation that stores under a session of its own, below the gateway's: its reader
-    /// reads nothing of conversations with another `session`.
-    #[must_use]
-    pub fn conversation_in(self: &Arc<Self>, session: &str) -> Conversation {
-        Conversation::new(self.clone(), Some(session))
-    }
-}
-
-impl Conversation {
-    fn new(gateway: Arc<McpGateway>, session: Option<&str>) -> Self {
-        let server = KnownServer::new(&gateway, session);
-        Self {
-            gateway,
-            server: Arc::new(Mutex::new(server)),
+        Conversation {
+            gateway: self.clone(),
+            server: Arc::new(Mutex::new(KnownServer::new(self))),
             requests: Mutex::default(),
             random_name: None,
         }
     }
+}
 
+impl Conversation {
     /// Stores results under names that nobody can guess, for places that clients share. The names must not be
     /// [short](offcut::StoredNames::Short).
     #[cfg(feature = "http")]
@@ -175,10 +163,9 @@ impl Conversation {
     fn called(&self, id: Node<'_>, params: Option<Node<'_>>) -> FromClient {
         let pass = || self.passed(id, Waiting::Passed);
         let fields = params.map(|params| params.pick(["name", "arguments", "_meta"]));
-        let Some([Some(name), arguments, meta]) = fields else {
-            return pass();
-        };
-        let Some(name) = name.as_str().filter(|name| name.len() <= MAX_ID) else {
+        let [name, arguments, meta] = fields.unwrap_or_default();
+        let name = name.and_then(View::as_str);
+        let Some(name) = name.filter(|name| name.len() <= MAX_ID) else {
             return pass();
         };
         let given = meta.and_then(|meta| meta.get("claudecode/toolUseId")?.as_str());
@@ -237,6 +224,11 @@ impl Conversation {
                 (self.gateway.log)(
                     "a message of the server has too many values, and passes unread",
                 );
+                if let Some(json) = outline(message)
+                    && let Message::Response { id, .. } = Message::read(&json)
+                {
+                    locked(&self.requests).take(&key(id));
+                }
             }
             return FromServer::Pass;
         };
@@ -326,18 +318,17 @@ impl Conversation {
     }
 
     fn note(&self, call: &ToolCall, problem: &str) {
-        let name: String = call.name.chars().take(MAX_NAME).collect();
-        (self.gateway.log)(&format!("the result of {name:?}: {problem}"));
+        (self.gateway.log)(&format!("the result of {:?}: {problem}", call.name));
     }
 
     fn listed(&self, result: JsonText, is_first: bool) -> Option<String> {
         let page = Page::new(result)?;
         let mut server = locked(&self.server);
         server.learn(&page, &self.gateway);
-        let is_last = page.next().is_none();
-        let reader = server.reader_for_page(is_first, is_last);
-        let reader = reader.map(|reduction| listed_reader(&reduction.read_file_tool()));
-        Some(page.shown(&self.gateway.dropped, reader.as_ref()))
+        // There may be no last page.
+        let reduction = server.reduction.as_ref().filter(|_| is_first)?;
+        reader(reduction)?;
+        Some(page.with(listed_reader(&reduction.read_file_tool())))
     }
 
     /// Learns from a page that the gateway has asked for. Returns the request for the next one.
@@ -375,8 +366,6 @@ fn ask_for_tools(requests: &mut WaitingRequests, list: OwnList, cursor: Option<&
 const MAX_PAGES: usize = 100;
 /// Maximum number of bytes of a call's arguments that are kept while it waits.
 const MAX_ARGUMENTS: usize = 4 * 1024;
-/// Maximum length in characters of a tool's name in the log.
-const MAX_NAME: usize = 100;
 
 impl fmt::Debug for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! The server as far as it is known: its tools, and the reader's name among its tools.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use offcut::ToolReduction;
 use offcut::json::{Edit, JsonText, New, Node, View, put_into_text};
@@ -21,24 +21,15 @@ pub(super) struct KnownServer {
     /// Schemas of the tools that the server has listed, each with the room for its bytes and those of the name. Where
     /// there is none, results of further tools count as those of tools that are not known.
     tools: HashMap<String, (OwnedSemaphorePermit, OutputSchema)>,
-    /// The name under which the client was last shown the reader.
-    shown: Option<String>,
     /// True once somebody has asked for the list of tools.
     is_list_asked_for: bool,
 }
 
 impl KnownServer {
-    pub(super) fn new(gateway: &McpGateway, session: Option<&str>) -> Self {
-        // Results of different clients are kept apart below the gateway's own session.
-        let reduction = gateway.reduction.as_ref();
-        let reduction = reduction.map(|reduction| match session {
-            Some(id) => reduction.session(id),
-            None => reduction.clone(),
-        });
+    pub(super) fn new(gateway: &McpGateway) -> Self {
         Self {
-            reduction,
+            reduction: gateway.reduction.clone(),
             tools: HashMap::new(),
-            shown: None,
             is_list_asked_for: false,
         }
     }
@@ -52,22 +43,6 @@ impl KnownServer {
     /// Notes that the list of tools is asked for. Returns true the first time.
     pub(super) fn ask_for_list(&mut self) -> bool {
         !std::mem::replace(&mut self.is_list_asked_for, true)
-    }
-
-    /// The reduction whose reader a page of the list has to show: the first page, since there may be no last one,
-    /// and the last if a tool on a page between them has taken its name.
-    pub(super) fn reader_for_page(
-        &mut self,
-        is_first: bool,
-        is_last: bool,
-    ) -> Option<&ToolReduction> {
-        let reduction = self.reduction.as_ref()?;
-        let name = reader(reduction)?;
-        let is_due = is_first || is_last && self.shown.as_deref() != Some(name);
-        is_due.then(|| {
-            self.shown = Some(name.to_owned());
-            reduction
-        })
     }
 
     /// Learns the tools of a page, and gives the reader another name if one of them has its name.
@@ -84,13 +59,10 @@ impl KnownServer {
             let Ok(room) = room.try_acquire_many_owned(length) else {
                 continue;
             };
-            let schema = match schema {
-                Some(schema) if !gateway.dropped.contains(name) => {
-                    let schema = schema.json().to_value();
-                    schema.map_or(OutputSchema::Unknown, |schema| OutputSchema::new(&schema))
-                }
-                _ => OutputSchema::None,
-            };
+            let schema = schema.map_or(OutputSchema::None, |schema| {
+                let schema = schema.json().to_value();
+                schema.map_or(OutputSchema::Unknown, |schema| OutputSchema::new(&schema))
+            });
             self.tools.insert(name.to_owned(), (room, schema));
         }
         let taken = self.reduction.as_ref().and_then(reader);
@@ -98,10 +70,8 @@ impl KnownServer {
         let Some(taken) = taken.map(str::to_owned) else {
             return;
         };
-        let mut names = (1..100).map(|nth| match nth {
-            1 => OTHER_NAME.to_owned(),
-            _ => format!("{OTHER_NAME}_{nth}"),
-        });
+        let others = (2..100).map(|nth| format!("{OTHER_NAME}_{nth}"));
+        let mut names = std::iter::once(OTHER_NAME.to_owned()).chain(others);
         let free = names.find(|name| !self.tools.contains_key(name));
         let reduction = self.reduction.as_ref().zip(free);
         self.reduction =
@@ -149,29 +119,16 @@ impl Page {
         (!cursor.is_empty()).then(|| cursor.to_owned())
     }
 
-    /// The page without the schemas of tools in `dropped`, and with the `reader` if one is given.
-    pub(super) fn shown(mut self, dropped: &HashSet<String>, reader: Option<&Value>) -> String {
+    /// The page with the `reader` at its end.
+    pub(super) fn with(mut self, reader: Value) -> String {
         put_into_text(&mut self.0, |root| {
-            let tools = root.get("tools").into_iter().flat_map(Node::items);
-            let hidden = tools.enumerate().flat_map(|(nth, tool)| {
-                let schemas = tool.fields().filter(|(name, _)| *name == "outputSchema");
-                let count = schemas
-                    .filter(|_| dropped.contains(tool.text("name")))
-                    .count();
-                // Of two, each removal takes the last.
-                (0..count).map(move |_| Edit::remove(format!("/tools/{nth}"), "outputSchema"))
-            });
-            Some(hidden.collect())
+            let kept = root
+                .get("tools")?
+                .items()
+                .map(|tool| New::Kept(tool.json()));
+            let list = New::List(kept.chain([New::Value(reader)]).collect());
+            Some(vec![Edit::set(String::new(), "tools", list)])
         });
-        if let Some(reader) = reader {
-            put_into_text(&mut self.0, |root| {
-                let tools = root.get("tools")?;
-                let kept = tools.items().map(|tool| New::Kept(tool.json()));
-                let reader = New::Value(reader.clone());
-                let list = New::List(kept.chain([reader]).collect());
-                Some(vec![Edit::set(String::new(), "tools", list)])
-            });
-        }
         self.0.into_string()
     }
 }

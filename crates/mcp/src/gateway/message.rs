@@ -76,15 +76,16 @@ pub(crate) fn key(id: Node<'_>) -> String {
     let spelled = id.json().to_string();
     match id.kind() {
         Kind::String => id.as_str().map_or(spelled, |text| format!("\"{text}")),
-        Kind::Number => match spelled.parse::<i64>() {
-            Ok(number) => number.to_string(),
-            // 1.0 and 1e0 come back as 1 from some servers, 1e15 as 1000000000000000, and -0.0 as 0.
-            Err(_) => match spelled.parse::<f64>() {
-                Ok(number) if number.is_finite() && spelled.contains(['.', 'e', 'E']) => {
-                    (number + 0.0).to_string()
-                }
-                _ => spelled,
-            },
+        // 1.0 and 1e0 come back as 1 from some servers, 1e15 as 1000000000000000, and -0.0 as 0. Large integers
+        // stay exact.
+        Kind::Number => match spelled.parse::<f64>() {
+            Ok(number)
+                if number.abs() < 9e15
+                    || number.is_finite() && spelled.contains(['.', 'e', 'E']) =>
+            {
+                (number + 0.0).to_string()
+            }
+            _ => spelled,
         },
         _ => spelled,
     }
@@ -116,15 +117,10 @@ pub(crate) fn on_one_line(message: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// A message as JSON; its outline if it may have more values than are read, and the outline is a message. `None` if it
-/// is neither.
+/// A message as JSON; its outline if it may have more values than are read. `None` if it is neither.
 #[cfg(feature = "http")]
 pub(crate) fn parse_or_outline(message: &[u8]) -> Option<JsonText> {
-    let is_known = |outline: &JsonText| !matches!(Message::read(outline), Message::Other);
-    parse(message).or_else(|| {
-        let outline = outline(message).filter(|_| may_be_dense(message));
-        outline.filter(is_known)
-    })
+    parse(message).or_else(|| outline(message).filter(|_| may_be_dense(message)))
 }
 
 /// A message that is not read, with null in place of its long field. `None` if it is not one.

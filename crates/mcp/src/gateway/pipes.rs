@@ -19,9 +19,6 @@ use super::message::{BYTE_ORDER_MARK, Party};
 /// Time for the answers that a client may still want after its last message.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(60);
 
-/// The two ends of a pipe pair.
-type Ends<R, W> = (R, W);
-
 /// Carries the messages between a `client` and a `server`, a reader and a writer each, one line a
 /// message. Returns once the server has closed its end. When the client closes its own, the
 /// server's is closed once it has answered all requests, or after a minute, and the server's last messages still
@@ -36,22 +33,11 @@ type Ends<R, W> = (R, W);
 /// error: its last messages still pass.
 pub async fn run(
     conversation: &Conversation,
-    client: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
-    server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
-) -> io::Result<()> {
-    run_for(LAST_ANSWERS, conversation, client, server).await
-}
-
-/// Does the same, and keeps the server's end open for at most `last_answers` after the client's last message.
-pub(crate) async fn run_for(
-    last_answers: Duration,
-    conversation: &Conversation,
-    client: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
-    server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
+    client: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    server: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
 ) -> io::Result<()> {
     let to_client = Mutex::new(BufWriter::with_capacity(BATCH, client.1));
     let end = ClientEnd {
-        last_answers,
         is_client_over: AtomicBool::new(false),
         answered: Notify::new(),
     };
@@ -88,8 +74,6 @@ type Answer = BoxFuture<'static, String>;
 /// The end of the client's messages.
 #[derive(Debug)]
 struct ClientEnd {
-    /// Time for which the server's end stays open then.
-    last_answers: Duration,
     is_client_over: AtomicBool,
     /// Wakes the one who waits for the server's last answers.
     answered: Notify,
@@ -130,7 +114,7 @@ async fn pass_up(
         };
         // A client whose end can't be read has gone.
         let Ok(Some(line)) = line else {
-            until = Some(Instant::now() + end.last_answers);
+            until = Some(Instant::now() + LAST_ANSWERS);
             end.is_client_over.store(true, Ordering::Relaxed);
             continue;
         };

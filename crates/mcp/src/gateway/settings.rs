@@ -1,6 +1,5 @@
 //! The settings of a gateway.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +11,9 @@ const MAX_MESSAGE: usize = 64 << 20;
 
 /// Maximum number of bytes of tools' names and output schemas that are kept for all clients together.
 const MAX_TOOLS: usize = 16 << 20;
+
+/// Maximum number of bytes of a line that is not a message, in the log.
+const MAX_LINE: usize = 1024;
 
 /// Takes a line for the log.
 pub(super) type Log = dyn Fn(&str) + Send + Sync;
@@ -31,18 +33,12 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 /// # Default
 ///
 /// - messages over 64 MiB are refused
-/// - no schemas are dropped
 /// - nothing is logged
-/// - no secret
 pub struct McpGateway {
     /// `None` if nothing is to change.
     pub(super) reduction: Option<ToolReduction>,
-    pub(super) dropped: HashSet<String>,
     pub(crate) max_message: usize,
     pub(super) room_for_tools: Arc<Semaphore>,
-    /// Makes names that nobody else can compute.
-    #[cfg(feature = "http")]
-    pub(crate) secret: Vec<u8>,
     pub(crate) log: Box<Log>,
 }
 
@@ -61,37 +57,16 @@ impl McpGateway {
     pub fn passing() -> Self {
         Self {
             reduction: None,
-            dropped: HashSet::new(),
             max_message: MAX_MESSAGE,
             room_for_tools: Arc::new(Semaphore::new(MAX_TOOLS)),
-            #[cfg(feature = "http")]
-            secret: Vec::new(),
             log: Box::new(|_| {}),
         }
-    }
-
-    /// Hides the output schemas of `tools` from the client: their structured content may be left out
-    /// if it can't be shortened within its schema.
-    #[must_use]
-    pub fn drop_schemas(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.dropped.extend(tools.into_iter().map(Into::into));
-        self
     }
 
     /// Sets the maximum length of a message in bytes. For a longer one, whoever waits gets an error.
     #[must_use]
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message = bytes;
-        self
-    }
-
-    /// Keeps clients' credentials from being tried out: the names of the places where an endpoint stores
-    /// what they get are digests of credentials, and without this secret, anyone who sees one may look for
-    /// what it is of. It has to stay the same for clients to read after a restart what they have stored.
-    #[cfg(feature = "http")]
-    #[must_use]
-    pub fn secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
-        self.secret = secret.into();
         self
     }
 
@@ -108,16 +83,10 @@ impl McpGateway {
 
     /// Logs what a server has written where messages belong.
     pub(crate) fn note_other(&self, line: &[u8]) {
-        const MAX_LINE: usize = 1024;
-        let (line, is_long) = (line.trim_ascii(), line.trim_ascii().len() > MAX_LINE);
+        let line = line.trim_ascii();
         let start = String::from_utf8_lossy(&line[..line.len().min(MAX_LINE)]);
-        let end = if is_long { "…" } else { "" };
-        let shown: String = start
-            .chars()
-            .map(|one| if one.is_control() { ' ' } else { one })
-            .collect();
         (self.log)(&format!(
-            "the server has written to stdout what is not a message: {shown}{end}"
+            "the server has written to stdout what is not a message: {start:?}"
         ));
     }
 

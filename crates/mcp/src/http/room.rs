@@ -7,9 +7,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
-
-use crate::gateway::message::Party;
+use tokio::time::timeout;
 
 /// Number of bytes of a message that take no room, and of a piece of those that do.
 const PIECE: usize = 64 * 1024;
@@ -37,18 +35,13 @@ impl TakenRoom {
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
     }
-
-    /// Returns true if the message takes no room.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
 }
 
 /// The reason for which a body was not read.
 pub(crate) enum NotRead {
     /// It is over the maximum, or takes more memory than there is room for.
     TooLong,
-    /// It broke off, or a client's trickles: otherwise, a few clients could hold all connections.
+    /// It broke off, or took too long.
     BrokeOff,
 }
 
@@ -75,39 +68,27 @@ impl MessageRoom {
         }
     }
 
-    /// Reads a body, which may not trickle if a client sends it. Returns it with the room that it takes.
-    pub(crate) async fn read(
-        &self,
-        mut body: Incoming,
-        sender: Party,
-    ) -> Result<(Bytes, TakenRoom), NotRead> {
+    /// Reads a body. Returns it with the room that it takes.
+    pub(crate) async fn read(&self, mut body: Incoming) -> Result<(Bytes, TakenRoom), NotRead> {
         let mut room = self.begin();
         // Frames may be a byte each, and cost more than that to keep.
         let mut whole = Vec::new();
-        let mut end = Instant::now() + BODY;
-        loop {
-            let next = match sender {
-                Party::Client => timeout_at(end, body.frame()).await,
-                Party::Server => Ok(body.frame().await),
-            };
-            let Some(frame) = next.map_err(|_| NotRead::BrokeOff)? else {
-                break;
-            };
+        while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| NotRead::BrokeOff)?;
-            if let Ok(data) = frame.into_data() {
-                // Bytes that arrive at once earn no longer silence later.
-                let earned = Duration::from_secs_f64(data.len() as f64 / LEAST_RATE);
-                end = (end + earned).min(Instant::now() + BODY);
-                whole.extend_from_slice(&data);
-            }
+            whole.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             if whole.len() > self.max || !room.grow(whole.len()) {
                 return Err(NotRead::TooLong);
             }
         }
         Ok((whole.into(), room))
     }
+
+    /// Reads the body of a client, which may not trickle: otherwise, a few clients could hold all connections.
+    pub(crate) async fn read_soon(&self, body: Incoming) -> Result<(Bytes, TakenRoom), NotRead> {
+        let read = timeout(BODY, self.read(body)).await;
+        read.unwrap_or(Err(NotRead::BrokeOff))
+    }
 }
 
-/// Time for a body, and the least number of bytes a second above which it may take longer.
-const BODY: Duration = Duration::from_secs(60);
-const LEAST_RATE: f64 = 4096.0;
+/// Time for the body of a client.
+const BODY: Duration = Duration::from_secs(300);

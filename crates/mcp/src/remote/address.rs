@@ -13,12 +13,9 @@ pub enum RemoteError {
     /// The URL holds a user name or a password.
     #[error("the URL must not hold a user name or a password; give them in a header")]
     UserInUrl,
-    /// The header's name is not one, or belongs to the connection.
-    #[error("this header's name is invalid, or belongs to the connection")]
-    HeaderName,
-    /// The value holds a character that headers can't.
-    #[error("this header's value holds a line break or another character that headers can't hold")]
-    HeaderValue,
+    /// The header's name or value is not one, or it belongs to the connection.
+    #[error("this header's name or value is invalid, or it belongs to the connection")]
+    Header,
     /// The certificates of the system can't be used.
     #[error("the certificates of the system can't be used")]
     Certificates(#[source] rustls::Error),
@@ -57,12 +54,12 @@ pub(crate) fn is_same_origin(one: &Uri, other: &Uri) -> bool {
 
 /// Adds a header of the user's.
 pub(super) fn add(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), RemoteError> {
-    let name: HeaderName = name.trim().parse().map_err(|_| RemoteError::HeaderName)?;
+    let name: HeaderName = name.trim().parse().map_err(|_| RemoteError::Header)?;
     if [CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING].contains(&name) {
-        return Err(RemoteError::HeaderName);
+        return Err(RemoteError::Header);
     }
     let mut value: HeaderValue =
-        HeaderValue::from_bytes(value.trim().as_bytes()).map_err(|_| RemoteError::HeaderValue)?;
+        HeaderValue::from_bytes(value.trim().as_bytes()).map_err(|_| RemoteError::Header)?;
     value.set_sensitive(true);
     headers.append(name, value);
     Ok(())
@@ -110,11 +107,11 @@ mod tests {
         ] {
             assert!(matches!(
                 add(&mut headers, name, value),
-                Err(RemoteError::HeaderName)
+                Err(RemoteError::Header)
             ));
         }
         let two_lines = add(&mut headers, "a", "x\r\nb: y");
-        assert!(matches!(two_lines, Err(RemoteError::HeaderValue)));
+        assert!(matches!(two_lines, Err(RemoteError::Header)));
         add(&mut headers, "Authorization", " Bearer secret ").unwrap();
         assert_eq!(headers["authorization"], "Bearer secret");
         assert!(!format!("{headers:?}").contains("secret"));

@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The server's URL, and connections to it.
 pub(crate) struct Connection {
     client: HttpClient<Full<Bytes>>,
-    url: Uri,
+    pub(crate) url: Uri,
     headers: HeaderMap,
 }
 
@@ -37,11 +37,6 @@ impl Connection {
         })
     }
 
-    /// The server's URL.
-    pub(crate) fn url(&self) -> &Uri {
-        &self.url
-    }
-
     /// Sends a request of the gateway's own with a body that is at hand, and follows redirects to the
     /// same server, which keep method and body. Any status is an answer.
     pub(crate) async fn send(
@@ -50,8 +45,20 @@ impl Connection {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
-        let headers = self.own(method, headers);
-        self.follow(&self.url, method, headers, body).await
+        let agent = concat!("offcut/", env!("CARGO_PKG_VERSION"));
+        let mut all = HeaderMap::from_iter([(USER_AGENT, HeaderValue::from_static(agent))]);
+        let mut accepted = "text/event-stream";
+        if method == Method::POST {
+            all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            accepted = "application/json, text/event-stream";
+        }
+        all.insert(ACCEPT, HeaderValue::from_static(accepted));
+        // They replace others.
+        all.extend(self.headers.clone());
+        for (name, value) in headers {
+            all.append(name, value.clone());
+        }
+        self.follow(&self.url, method, all, body).await
     }
 
     /// Sends a client's request on. Any status is an answer, which may be compressed.
@@ -115,24 +122,6 @@ impl Connection {
         // The version belongs to the connection, and a client's own is another one.
         *response.version_mut() = Version::HTTP_11;
         Ok(response)
-    }
-
-    /// The headers of a request of the gateway's own.
-    fn own(&self, method: &Method, headers: &HeaderMap) -> HeaderMap {
-        let agent = concat!("offcut/", env!("CARGO_PKG_VERSION"));
-        let mut all = HeaderMap::from_iter([(USER_AGENT, HeaderValue::from_static(agent))]);
-        let mut accepted = "text/event-stream";
-        if method == Method::POST {
-            all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            accepted = "application/json, text/event-stream";
-        }
-        all.insert(ACCEPT, HeaderValue::from_static(accepted));
-        // They replace others.
-        all.extend(self.headers.clone());
-        for (name, value) in headers {
-            all.append(name, value.clone());
-        }
-        all
     }
 }
 

@@ -2,7 +2,6 @@
 //! and resumed where they break.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,9 +14,8 @@ use tokio::time::{sleep, timeout};
 
 use super::body::{AnswerMessages, Kind, events, kind, whole};
 use super::failure::RequestFailure;
-use super::link::{Cancel, Link, Relation};
+use super::link::{Link, Relation};
 use super::meaning::{LAST_EVENT_ID, Meaning, SESSION};
-use crate::gateway::message::BYTE_ORDER_MARK;
 use crate::http::events::{StreamChunk, field, lines, message};
 
 /// Time for a new session to be started.
@@ -36,7 +34,6 @@ pub(super) struct MessageExchange {
     pub(super) link: Arc<Link>,
     pub(super) message: Bytes,
     pub(super) meaning: Meaning,
-    pub(super) cancel: Arc<Cancel>,
     /// Dropped once the server has answered.
     pub(super) done: Option<oneshot::Sender<()>>,
 }
@@ -44,42 +41,25 @@ pub(super) struct MessageExchange {
 impl MessageExchange {
     /// Sends the message, and passes what the server answers to the client.
     pub(super) async fn run(mut self) {
-        let (link, cancel) = (self.link.clone(), self.cancel.clone());
-        let passed = match cancel.unless_ended(self.send()).await {
-            None => Ok(()),
-            Some(Ok(response)) => self.answered(response).await,
-            Some(Err(failure)) => Err(failure),
+        let passed = match self.send().await {
+            Ok(response) => self.answered(response).await,
+            Err(failure) => Err(failure),
         };
         if let Err(failure) = passed {
-            link.failed(&failure, &self.meaning).await;
+            self.link.failed(&failure, &self.meaning).await;
         }
-        link.ended(&self.meaning, &cancel);
     }
 
     /// Sends the message; a second time if the session had ended and a new one could be started.
     async fn send(&self) -> Result<Response<Incoming>, RequestFailure> {
-        let link = &self.link;
-        let mut is_renewed = false;
-        loop {
-            let (headers, nth) = link.head(&self.meaning);
-            let has_session = headers.contains_key(SESSION);
-            let sent = link.connection.send(&Method::POST, &headers, &self.message);
-            let response = sent.await?;
-            if response.status().is_success() {
-                let mut session = link.session();
-                session.has_worked |= session.nth == nth;
-                return Ok(response);
+        let (headers, nth) = self.link.head(&self.meaning);
+        match self.link.post(&headers, &self.message).await {
+            Err(failure) if headers.contains_key(SESSION) && failure.is_session_lost() => {
+                renew(&self.link, nth).await?;
+                let (headers, _) = self.link.head(&self.meaning);
+                self.link.post(&headers, &self.message).await
             }
-            let failure = RequestFailure::read(response).await;
-            let has_worked = link.session().has_worked;
-            if is_renewed || !has_session || !failure.is_session_lost(has_worked) {
-                return Err(failure);
-            }
-            renew(link, nth).await.map_err(|error| match error {
-                Some(error) => RequestFailure::NoSession(error.to_string()),
-                None => failure,
-            })?;
-            is_renewed = true;
+            sent => sent,
         }
     }
 
@@ -98,9 +78,10 @@ impl MessageExchange {
             Kind::Events => self.follow(response.into_body()).await,
             // The answer may come on another stream.
             Kind::Other if response.status() == StatusCode::ACCEPTED => Ok(()),
-            Kind::Other if response.body().is_end_stream() => Ok(()),
-            Kind::Other if self.meaning.request_id().is_some() => Err(RequestFailure::NoMessage),
-            Kind::Other => Ok(()),
+            Kind::Other if response.body().is_end_stream() || self.meaning.request().is_none() => {
+                Ok(())
+            }
+            Kind::Other => Err(RequestFailure::NoMessage),
         }
     }
 
@@ -108,51 +89,33 @@ impl MessageExchange {
     async fn whole(&self, body: Incoming) -> Result<(), RequestFailure> {
         let link = &self.link;
         let body = whole(body, link.gateway.max_message).await;
-        let mut message = Vec::from(body.map_err(|error| {
+        let message = Vec::from(body.map_err(|error| {
             if error.is::<LengthLimitError>() {
                 link.too_long()
             } else {
                 RequestFailure::BrokeOff
             }
         })?);
-        if message.starts_with(BYTE_ORDER_MARK) {
-            message.drain(..BYTE_ORDER_MARK.len());
+        let relation = link.learn(&message, &self.meaning);
+        // A list may hold the answer. In place of anything else, nothing else comes.
+        let may_hold_it = message.trim_ascii_start().starts_with(b"[");
+        if self.meaning.request_id().is_some() && relation == Relation::Stray && !may_hold_it {
+            return Err(RequestFailure::in_place_of_answer(&message));
         }
-        let first = message.trim_ascii_start().first();
-        let is_object = matches!(first, Some(b'{' | b'['));
-        let is_request = self.meaning.request_id().is_some();
-        if is_object || !is_request && !message.trim_ascii().is_empty() {
-            let relation = link.learn(&message, &self.meaning);
-            // A list may hold the answer. In place of an object, nothing else comes.
-            if is_request && relation == Relation::Stray && first == Some(&b'{') {
-                return Err(RequestFailure::in_place_of_answer(&message));
-            }
-            link.pass(message, relation, &self.meaning).await;
-        } else if is_request {
-            return Err(RequestFailure::NoMessage);
-        }
+        link.pass(message, relation, &self.meaning).await;
         Ok(())
     }
 
     /// Passes the messages of an answer to the client. If the stream ends before the answer, it is taken
     /// up again after the last event that had an id.
     async fn follow(&mut self, mut body: Incoming) -> Result<(), RequestFailure> {
-        let (link, cancel) = (self.link.clone(), self.cancel.clone());
+        let link = self.link.clone();
         let mut place = Place::START;
         let mut is_answered = self.meaning.request_id().is_none();
-        let mut last_said = link.last_said.subscribe();
         loop {
             let mut events = events(body, link.gateway.max_message);
-            loop {
-                let read = tokio::select! {
-                    biased;
-                    () = cancel.now.notified() => break,
-                    // Nobody waits for the rest of the stream.
-                    _ = last_said.wait_for(|said| *said), if is_answered => break,
-                    read = events.next() => read,
-                };
-                // A stream that breaks has ended.
-                let Ok(Some(chunk)) = read else { break };
+            // A stream that breaks has ended.
+            while let Ok(Some(chunk)) = events.next().await {
                 // It may be the answer.
                 if chunk == StreamChunk::TooLong && !is_answered {
                     return Err(link.too_long());
@@ -162,73 +125,66 @@ impl MessageExchange {
                     self.done = None;
                 }
             }
-            if is_answered || cancel.is_over.load(Ordering::Relaxed) {
+            if is_answered {
                 return Ok(());
             }
-            body = match cancel.unless_ended(place.resume(&link)).await {
-                Some(resumed) => resumed?,
-                None => return Ok(()),
-            };
+            if place.last_id.is_none() {
+                return Err(RequestFailure::BrokeOff);
+            }
+            body = place.resume(&link, TRIES).await?;
         }
     }
 }
 
-/// Starts a new session in place of the `nth`, unless that has been done. Fails without an error if
-/// the client's `initialize` is unknown.
-async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<RequestFailure>> {
+/// Starts a new session in place of the `nth`, unless that has been done.
+async fn renew(link: &Link, nth: u64) -> Result<(), RequestFailure> {
     let _one = link.renewing.lock().await;
     let (opening, opened) = {
         let session = link.session();
         if session.nth != nth {
             return Ok(());
         }
-        (session.opening.clone().ok_or(None)?, session.opened.clone())
+        (session.opening.clone(), session.opened.clone())
     };
     link.note("the session has ended; starting a new one");
-    let meaning = link.read(&opening);
     let started = async {
-        let response = post(link, &opening).await?;
+        let meaning = Meaning::read(&opening);
+        let response = link.post(&link.head(&meaning).0, &opening).await?;
         link.session().started(response.headers(), &opening);
-        if !is_welcome(link, response, &meaning).await {
-            return Err(RequestFailure::NoMessage);
+        let mut messages = AnswerMessages::new(response, link.gateway.max_message);
+        let mut relation = Relation::Other;
+        while relation != Relation::Result {
+            let message = messages.next().await.ok_or(RequestFailure::NoMessage)?;
+            relation = link.learn(&message, &meaning);
         }
         if let Some(opened) = opened {
-            post(link, &opened).await?;
+            link.post(&link.head(&Meaning::read(&opened)).0, &opened)
+                .await?;
             link.opened(&opened);
         }
         Ok(())
     };
     let started = timeout(RENEWAL, started).await;
-    started
-        .unwrap_or(Err(RequestFailure::BrokeOff))
-        .map_err(Some)
-}
-
-/// Sends a message of the client's again.
-async fn post(link: &Link, message: &Bytes) -> Result<Response<Incoming>, RequestFailure> {
-    let (headers, _) = link.head(&link.read(message));
-    let sent = link.connection.send(&Method::POST, &headers, message);
-    RequestFailure::unless_success(sent.await?)
+    started.unwrap_or(Err(RequestFailure::BrokeOff))
 }
 
 /// Passes the messages that a server sends outside of answers, for as long as it has a stream for them.
 pub(super) async fn listen(link: &Link) {
     let mut place = Place::START;
-    let mut pause = place.retry;
+    let mut opened = place.reopen(link).await;
     loop {
-        match reopen(link, place.last_id.as_ref()).await {
+        match opened {
             Ok(body) => {
                 let mut events = events(body, link.gateway.max_message);
                 while let Ok(Some(chunk)) = events.next().await {
                     pass(link, &mut place, chunk, &Meaning::default()).await;
                 }
-                pause = place.retry;
             }
-            Err(failure) if failure.may_pass() => pause = (pause * 2).min(MAX_PAUSE),
+            Err(failure) if failure.may_pass() => {}
             // The server has no such stream, or the session has ended.
             Err(_) => return,
         }
-        sleep(pause.max(MIN_PAUSE)).await;
+        opened = place.resume(link, u32::MAX).await;
     }
 }
 
@@ -236,7 +192,6 @@ pub(super) async fn listen(link: &Link) {
 async fn pass(link: &Link, place: &mut Place, chunk: StreamChunk, meaning: &Meaning) -> bool {
     let event = match chunk {
         StreamChunk::Event(event) => event,
-        StreamChunk::Rest(_) => return false,
         StreamChunk::TooLong => {
             link.note(&link.too_long().to_string());
             return false;
@@ -268,17 +223,29 @@ impl Place {
     };
 
     /// Takes up the stream that has broken here.
-    async fn resume(&self, link: &Link) -> Result<Incoming, RequestFailure> {
-        let id = self.last_id.as_ref().ok_or(RequestFailure::BrokeOff)?;
+    async fn resume(&self, link: &Link, tries: u32) -> Result<Incoming, RequestFailure> {
         let mut pause = self.retry;
-        for _ in 0..TRIES {
+        for _ in 1..tries {
             sleep(pause.max(MIN_PAUSE)).await;
-            match reopen(link, Some(id)).await {
+            match self.reopen(link).await {
                 Err(failure) if failure.may_pass() => pause = (pause * 2).min(MAX_PAUSE),
                 opened => return opened,
             }
         }
-        Err(RequestFailure::BrokeOff)
+        self.reopen(link).await
+    }
+
+    /// Opens the server's stream of messages at this place.
+    async fn reopen(&self, link: &Link) -> Result<Incoming, RequestFailure> {
+        let (mut headers, _) = link.head(&Meaning::default());
+        if let Some(id) = &self.last_id {
+            headers.insert(LAST_EVENT_ID, id.clone());
+        }
+        let response = link.request(&Method::GET, &headers, &Bytes::new()).await?;
+        match kind(response.headers()) {
+            Kind::Events => Ok(response.into_body()),
+            _ => Err(RequestFailure::NoMessage),
+        }
     }
 
     /// Goes on after an event.
@@ -300,36 +267,6 @@ impl Place {
             }
         }
     }
-}
-
-/// Opens the server's stream of messages, after the event with this id.
-async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, RequestFailure> {
-    let (mut headers, _) = link.head(&Meaning::default());
-    if let Some(id) = last_id {
-        headers.insert(LAST_EVENT_ID, id.clone());
-    }
-    let nothing = Bytes::new();
-    let sent = link.connection.send(&Method::GET, &headers, &nothing);
-    let response = RequestFailure::unless_success(sent.await?)?;
-    match kind(response.headers()) {
-        Kind::Events => Ok(response.into_body()),
-        _ => Err(RequestFailure::NoMessage),
-    }
-}
-
-/// Reads the answer to an `initialize` that the client does not wait for. Returns true if the server
-/// has agreed.
-async fn is_welcome(link: &Link, response: Response<Incoming>, meaning: &Meaning) -> bool {
-    let mut messages = AnswerMessages::new(response, link.gateway.max_message);
-    while let Some(message) = messages.next().await {
-        let relation = link.learn(&message, meaning);
-        match relation {
-            Relation::Result => return true,
-            Relation::Error => return false,
-            Relation::Other | Relation::Stray => link.pass(message, relation, meaning).await,
-        }
-    }
-    false
 }
 
 #[cfg(test)]

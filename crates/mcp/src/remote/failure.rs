@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use http::header::WWW_AUTHENTICATE;
-use http::response::Parts;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use offcut::json::{Node, View};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::body::whole;
@@ -28,8 +26,6 @@ pub(crate) enum RequestFailure {
     #[error("the server answered {status}{}", advice(*status))]
     Status {
         status: StatusCode,
-        /// The answer's `WWW-Authenticate`.
-        challenge: Option<String>,
         /// The error object of JSON-RPC in the answer's body.
         error: Option<String>,
         /// True if the body speaks of a session, or of the handshake that begins one.
@@ -45,31 +41,26 @@ pub(crate) enum RequestFailure {
     /// The answer could not be resumed.
     #[error("the server's answer broke off")]
     BrokeOff,
-    #[error("the session has ended, and a new one could not be started: {0}")]
-    NoSession(String),
 }
 
 impl RequestFailure {
-    /// The failure that an answer stands for, with what its body says.
-    pub(super) async fn read(response: Response<Incoming>) -> Self {
+    /// The answer, or the failure that it stands for, with what its body says.
+    pub(super) async fn unless_success(
+        response: Response<Incoming>,
+    ) -> Result<Response<Incoming>, Self> {
+        if response.status().is_success() {
+            return Ok(response);
+        }
         let (head, body) = response.into_parts();
         let body = timeout(ERROR, whole(body, MAX_ERROR)).await;
         let body = body.ok().and_then(Result::ok).unwrap_or_default();
-        Self::of(&head, &body)
-    }
-
-    /// The failure that an answer stands for, by its head and what there is of its body.
-    fn of(head: &Parts, body: &[u8]) -> Self {
-        let challenges = head.headers.get_all(WWW_AUTHENTICATE).iter();
-        let challenges: Vec<&str> = challenges.filter_map(|one| one.to_str().ok()).collect();
         let lower = body.to_ascii_lowercase();
         let says = |words: &str| memchr::memmem::find(&lower, words.as_bytes()).is_some();
-        Self::Status {
+        Err(Self::Status {
             status: head.status,
-            challenge: (!challenges.is_empty()).then(|| challenges.join(", ")),
-            error: error_in(body),
+            error: error_in(&body),
             names_session: says("session") || says("not initialized"),
-        }
+        })
     }
 
     /// The failure for which a message stands that came in place of an answer.
@@ -78,35 +69,26 @@ impl RequestFailure {
             None => Self::NoMessage,
             error => Self::Status {
                 status: StatusCode::OK,
-                challenge: None,
                 error,
                 names_session: false,
             },
         }
     }
 
-    /// The answer to a request of the gateway's own, for which nobody waits: if it failed, its body is not read.
-    pub(super) fn unless_success(response: Response<Incoming>) -> Result<Response<Incoming>, Self> {
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        Err(Self::of(&response.into_parts().0, &[]))
-    }
-
     /// Returns true if the server does not know the session of a request any more. Many servers answer that
     /// with 400 in place of 404.
-    pub(super) fn is_session_lost(&self, has_worked: bool) -> bool {
-        match self {
-            Self::Status {
-                status,
-                names_session,
-                ..
-            } => {
-                *status == StatusCode::NOT_FOUND
-                    || has_worked
-                        && *names_session
-                        && matches!(*status, StatusCode::BAD_REQUEST | StatusCode::GONE)
-            }
+    pub(super) fn is_session_lost(&self) -> bool {
+        let Self::Status {
+            status,
+            names_session,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        match *status {
+            StatusCode::NOT_FOUND => true,
+            StatusCode::BAD_REQUEST | StatusCode::GONE => *names_session,
             _ => false,
         }
     }
@@ -127,20 +109,11 @@ impl RequestFailure {
         let id = meaning.request_id()?;
         let message = format!("offcut: {server}: {self}");
         let mut own = json!({"code": INTERNAL_ERROR, "message": message});
-        if let Self::Status {
-            status,
-            challenge,
-            error,
-            ..
-        } = self
-        {
+        if let Self::Status { status, error, .. } = self {
             if let Some(error) = error {
                 return Some(error_answer(Some(id), error));
             }
             own["data"] = json!({"status": status.as_u16()});
-            if let Some(challenge) = challenge {
-                own["data"]["wwwAuthenticate"] = Value::from(challenge.as_str());
-            }
         }
         Some(error_answer(Some(id), own))
     }

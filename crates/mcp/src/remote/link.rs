@@ -1,40 +1,36 @@
 //! The link between a client and a server over HTTP: what all exchanges share.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Response};
+use hyper::body::Incoming;
 use offcut::json::View;
-use tokio::io::{AsyncWriteExt, DuplexStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
 
 use super::address::shown;
 use super::connection::Connection;
 use super::failure::RequestFailure;
 use super::meaning::{Meaning, REVISION_HEADER, SESSION};
-use super::parameters::Parameters;
 use crate::gateway::McpGateway;
-use crate::gateway::message::{Message, key, may_be_dense, parse_or_outline};
+use crate::gateway::message::{Message, key, on_one_line, parse_or_outline};
 use crate::locked::locked;
 
 /// The state that all exchanges of one client with one server share.
 pub(super) struct Link {
-    pub(super) connection: Connection,
-    /// The client's end. Errors while writing mean that the client has gone, which is noticed elsewhere.
-    to_client: tokio::sync::Mutex<DuplexStream>,
+    connection: Connection,
+    /// Lines for the client; `None` once it gets no more.
+    to_client: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     /// Held while a new session is started in place of one that has ended.
     pub(super) renewing: tokio::sync::Mutex<()>,
     pub(super) gateway: Arc<McpGateway>,
     session: Mutex<Session>,
-    tools: Mutex<Parameters>,
-    /// Requests that have not been answered, by the keys of their ids.
-    running: Mutex<HashMap<String, Arc<Cancel>>>,
+    /// The exchanges of requests, by the keys of their ids.
+    running: Mutex<HashMap<String, AbortHandle>>,
     /// Number of the session that is open; 0 before the first.
     pub(super) open: watch::Sender<u64>,
-    /// True once the client has sent its last message.
-    pub(super) last_said: watch::Sender<bool>,
 }
 
 /// The agreement of client and server.
@@ -46,10 +42,8 @@ pub(super) struct Session {
     revision: Option<String>,
     /// Number of sessions that have been started.
     pub(super) nth: u64,
-    /// True once the server has accepted a message in this session.
-    pub(super) has_worked: bool,
     /// The client's `initialize`, and its word that it is done, for a new session.
-    pub(super) opening: Option<Bytes>,
+    pub(super) opening: Bytes,
     pub(super) opened: Option<Bytes>,
 }
 
@@ -82,29 +76,8 @@ impl Session {
             id.set_sensitive(true);
         }
         self.revision = None;
-        self.opening = Some(opening.clone());
+        self.opening = opening.clone();
         self.nth += 1;
-        self.has_worked = false;
-    }
-}
-
-/// The end of a request whose client no longer waits.
-#[derive(Debug, Default)]
-pub(super) struct Cancel {
-    /// Ends the exchange at once, between two messages of the server's.
-    pub(super) now: Notify,
-    /// True if a stream that breaks need not be resumed.
-    pub(super) is_over: AtomicBool,
-}
-
-impl Cancel {
-    /// The outcome of `work`; `None` if the exchange ends before.
-    pub(super) async fn unless_ended<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            () = self.now.notified() => None,
-            done = work => Some(done),
-        }
     }
 }
 
@@ -122,29 +95,42 @@ pub(super) enum Relation {
 impl Link {
     pub(super) fn new(
         connection: Connection,
-        to_client: DuplexStream,
+        to_client: mpsc::Sender<Vec<u8>>,
         gateway: Arc<McpGateway>,
     ) -> Self {
         Self {
             connection,
-            to_client: tokio::sync::Mutex::new(to_client),
+            to_client: Mutex::new(Some(to_client)),
             renewing: tokio::sync::Mutex::default(),
             gateway,
             session: Mutex::default(),
-            tools: Mutex::default(),
             running: Mutex::default(),
             open: watch::Sender::new(0),
-            last_said: watch::Sender::new(false),
         }
+    }
+
+    /// Sends a request to the server. Anything but a success is a failure.
+    pub(super) async fn request(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Response<Incoming>, RequestFailure> {
+        let sent = self.connection.send(method, headers, body);
+        RequestFailure::unless_success(sent.await?).await
+    }
+
+    /// Sends a message of the client.
+    pub(super) async fn post(
+        &self,
+        headers: &HeaderMap,
+        message: &Bytes,
+    ) -> Result<Response<Incoming>, RequestFailure> {
+        self.request(&Method::POST, headers, message).await
     }
 
     pub(super) fn session(&self) -> MutexGuard<'_, Session> {
         locked(&self.session)
-    }
-
-    /// Reads a message of the client.
-    pub(super) fn read(&self, message: &[u8]) -> Meaning {
-        Meaning::read(message, &locked(&self.tools))
     }
 
     /// The headers of a request, and the number of the session that they name.
@@ -160,57 +146,42 @@ impl Link {
         self.open.send_replace(session.nth);
     }
 
-    /// Expects an answer to a request.
-    pub(super) fn begun(&self, meaning: &Meaning, cancel: &Arc<Cancel>) {
-        if let Some(key) = meaning.request_key() {
-            locked(&self.running).insert(key.to_owned(), cancel.clone());
-        }
+    /// Notes the exchange of a request.
+    pub(super) fn begun(&self, key: String, exchange: AbortHandle) {
+        let mut running = locked(&self.running);
+        running.retain(|_, one| !one.is_finished());
+        running.insert(key, exchange);
     }
 
-    /// Expects no answer any more.
-    pub(super) fn ended(&self, meaning: &Meaning, cancel: &Arc<Cancel>) {
-        let Some(key) = meaning.request_key() else {
-            return;
-        };
-        let mut running = locked(&self.running);
-        if running.get(key).is_some_and(|one| Arc::ptr_eq(one, cancel)) {
-            running.remove(key);
-        }
+    /// Ends the exchange of a request for whose answer its client no longer waits. Returns false if there is none.
+    fn end(&self, key: &str) -> bool {
+        let exchange = locked(&self.running).remove(key);
+        exchange.is_some_and(|exchange| {
+            let runs = !exchange.is_finished();
+            exchange.abort();
+            runs
+        })
     }
 
     /// Ends a request that its client has cancelled. Returns true if the server need not be told: in
     /// revisions without sessions, the end of the connection says it.
     pub(super) fn cancel(&self, key: &str, meaning: &Meaning) -> bool {
-        let Some(cancel) = locked(&self.running).get(key).cloned() else {
-            return false;
-        };
-        cancel.is_over.store(true, Ordering::Relaxed);
-        let is_told = meaning.revision.is_some() || self.session().nth == 0;
-        if is_told {
-            cancel.now.notify_one();
-        }
-        is_told
+        self.end(key) && (meaning.revision.is_some() || self.session().nth == 0)
     }
 
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Relation {
         let Some(json) = parse_or_outline(message) else {
-            // One of too many values to be read, without an outline that names its request, passes as the answer.
-            return match may_be_dense(message) {
-                true => Relation::Result,
-                false => Relation::Stray,
-            };
+            return Relation::Stray;
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {
                 // A server may answer in a stream other than the request's own.
-                let running = locked(&self.running);
-                let Some(cancel) = running.get(&key(id)) else {
-                    return Relation::Stray;
-                };
-                cancel.is_over.store(true, Ordering::Relaxed);
-                cancel.now.notify_one();
-                Relation::Other
+                if self.end(&key(id)) {
+                    Relation::Other
+                } else {
+                    Relation::Stray
+                }
             }
             Message::Response { result, .. } => {
                 let Some(result) = result else {
@@ -219,8 +190,6 @@ impl Link {
                 if meaning.is("initialize") {
                     let revision = result.text("protocolVersion");
                     self.session().revision = Some(revision.to_owned());
-                } else if meaning.is("tools/list") {
-                    locked(&self.tools).learn(result);
                 }
                 Relation::Result
             }
@@ -258,20 +227,20 @@ impl Link {
         }
     }
 
-    /// Writes a message to the client, on one line. In JSON, a line break is never a part of a value.
-    async fn tell(&self, mut message: Vec<u8>) {
-        for byte in &mut message {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
+    /// Sends a message to the client, on one line.
+    async fn tell(&self, message: Vec<u8>) {
+        let mut line: Vec<u8> = on_one_line(&message).collect();
+        line.push(b'\n');
+        let to_client = locked(&self.to_client).clone();
+        if let Some(to_client) = to_client {
+            // That a client has gone is noticed elsewhere.
+            _ = to_client.send(line).await;
         }
-        message.push(b'\n');
-        _ = self.to_client.lock().await.write_all(&message).await;
     }
 
     /// Closes the client's end.
-    pub(super) async fn close_client(&self) {
-        _ = self.to_client.lock().await.shutdown().await;
+    pub(super) fn close_client(&self) {
+        locked(&self.to_client).take();
     }
 
     /// The failure of an answer over the maximum.
@@ -283,10 +252,8 @@ impl Link {
     pub(super) async fn close(&self) {
         let (headers, _) = self.head(&Meaning::default());
         if headers.contains_key(SESSION) {
-            let nothing = Bytes::new();
-            let sent = self.connection.send(&Method::DELETE, &headers, &nothing);
             // A server may keep its sessions.
-            _ = sent.await;
+            _ = self.request(&Method::DELETE, &headers, &Bytes::new()).await;
         }
     }
 
@@ -295,6 +262,6 @@ impl Link {
     }
 
     fn shown(&self) -> String {
-        shown(self.connection.url())
+        shown(&self.connection.url)
     }
 }

@@ -1,10 +1,11 @@
 //! The parts of a client's message that decide about its request.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use offcut::json::{JsonText, View};
 
-use super::parameters::{Parameters, encoded};
-use crate::gateway::message::{MAX_ID, Message, REVISION, key, parse};
+use crate::gateway::message::{Message, REVISION, key, parse};
 
 /// The first revision whose requests name their method in headers.
 const WITH_HEADERS: &str = "2026-07-28";
@@ -24,8 +25,6 @@ pub(crate) struct Meaning {
     pub(crate) method: Option<String>,
     /// The revision that the message names itself: one without sessions.
     pub(crate) revision: Option<String>,
-    /// The key of a request's progress token.
-    pub(crate) token: Option<String>,
     /// The key of the request that a notification cancels.
     pub(crate) cancels: Option<String>,
     /// Headers that repeat parts of the message, as revisions without sessions want them.
@@ -34,12 +33,12 @@ pub(crate) struct Meaning {
 
 impl Meaning {
     /// Reads a message. One that is not JSON means nothing.
-    pub(crate) fn read(message: &[u8], tools: &Parameters) -> Self {
-        parse(message).map_or_else(Self::default, |json| Self::of(&json, tools))
+    pub(crate) fn read(message: &[u8]) -> Self {
+        parse(message).map_or_else(Self::default, |json| Self::of(&json))
     }
 
     /// Reads JSON. What is not a message means nothing.
-    pub(crate) fn of(json: &JsonText, tools: &Parameters) -> Self {
+    pub(crate) fn of(json: &JsonText) -> Self {
         let (id, method, params) = match Message::read(json) {
             Message::Request { id, method, params } => (Some(id), Some(method), params),
             Message::Notification { method, params } => (None, Some(method), params),
@@ -57,8 +56,6 @@ impl Meaning {
         };
         let meta = params.and_then(|params| params.get("_meta"));
         let revision = meta.map_or("", |meta| meta.text(REVISION));
-        let token = meta.and_then(|meta| meta.get("progressToken"));
-        let token = token.filter(|token| token.range().len() <= MAX_ID);
         let mut headers = HeaderMap::new();
         if let Ok(method) = HeaderValue::from_str(method) {
             headers.insert(METHOD, method);
@@ -73,19 +70,10 @@ impl Meaning {
         if let Some(value) = encoded(name).filter(|_| !name.is_empty()) {
             headers.insert(NAME, value);
         }
-        if method == "tools/call" {
-            let arguments = params.and_then(|params| params.get("arguments"));
-            headers.extend(
-                arguments
-                    .into_iter()
-                    .flat_map(|all| tools.headers(name, all)),
-            );
-        }
         Self {
             id,
             method: Some(method.to_owned()),
             revision: (!revision.is_empty()).then(|| revision.to_owned()),
-            token: token.map(key),
             cancels: cancelled.map(key),
             headers,
         }
@@ -121,6 +109,37 @@ impl Meaning {
             self.headers.clone()
         } else {
             HeaderMap::new()
+        }
+    }
+}
+
+/// A text as the value of a header: in Base64 unless it is plain ASCII.
+fn encoded(text: &str) -> Option<HeaderValue> {
+    let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        && text.trim() == text
+        && !(text.starts_with(BEGIN) && text.ends_with(END));
+    if is_plain {
+        return HeaderValue::from_str(text).ok();
+    }
+    let coded = BASE64_STANDARD.encode(text);
+    HeaderValue::from_str(&format!("{BEGIN}{coded}{END}")).ok()
+}
+
+const BEGIN: &str = "=?base64?";
+const END: &str = "?=";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_a_header_would_change_are_coded() {
+        for plain in ["a", "a b", "=?base64?x"] {
+            assert_eq!(encoded(plain).unwrap(), plain);
+        }
+        for changed in [" a", "a\t", "a\nb", "=?base64?x?=", "é"] {
+            let coded = encoded(changed).unwrap();
+            assert!(coded.to_str().unwrap().starts_with(BEGIN));
         }
     }
 }

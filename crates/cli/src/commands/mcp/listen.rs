@@ -2,7 +2,6 @@
 //! for them.
 
 use std::ffi::OsString;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,7 +10,6 @@ use rustix::process::Signal;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use super::fallback::{not_started, or_passing};
 use super::{remote, server};
 use crate::commands::serve::{ADDRESS, listener};
 use crate::failure::{Failure, OrFail as _, chain};
@@ -24,7 +22,7 @@ const PIPE: usize = 8 * 1024;
 pub(super) fn run(
     args: &args::Mcp,
     address: SocketAddr,
-    gateway: impl FnOnce() -> Result<McpGateway, Failure>,
+    gateway: impl FnOnce() -> Arc<McpGateway>,
 ) -> Result<u8, Failure> {
     if !address.ip().is_loopback() && !args.expose {
         return Err(Failure::usage(
@@ -33,48 +31,33 @@ pub(super) fn run(
         ));
     }
     let runtime = serving::runtime()?;
-    let inside = runtime.enter();
-    let endpoint = endpoint(args, gateway)?;
-    drop(inside);
-    let code = runtime.block_on(async {
+    let served = runtime.block_on(async {
+        let remote = args.url.as_deref().map(|url| remote::remote(args, url));
+        let endpoint = match remote.transpose()? {
+            Some(remote) => McpEndpoint::before(gateway(), remote)
+                .map_err(|error| Failure::new(chain(&error)))?,
+            None => {
+                let command = args.command.clone();
+                McpEndpoint::hosting(gateway(), move |conversation, client| {
+                    host(command.clone(), conversation, client)
+                })
+            }
+        };
+        let endpoint = args
+            .allow_host
+            .iter()
+            .fold(endpoint, McpEndpoint::allow_host);
         let mut signals = child::listen().or_fail("signals can't be received")?;
         let (listener, address) = listener(address, ADDRESS).await?;
         output::write(&format!("http://{address}/mcp\n"))?;
-        let served = endpoint.serve(listener, async {
+        let stop = async {
             signals.recv().await;
-        });
-        let failed = |error: io::Error| Failure::new(chain(&error));
-        served.await.map_err(failed).map(|()| 0)
+        };
+        let served = endpoint.serve(listener, stop).await;
+        served.map_err(|error| Failure::new(chain(&error)))
     });
     runtime.shutdown_background();
-    code
-}
-
-fn endpoint(
-    args: &args::Mcp,
-    gateway: impl FnOnce() -> Result<McpGateway, Failure>,
-) -> Result<McpEndpoint, Failure> {
-    let remote = args.url.as_deref().map(|url| remote::remote(args, url));
-    let remote = remote.transpose()?;
-    let gateway = Arc::new(or_passing(gateway()));
-    let endpoint = match remote {
-        Some(remote) => {
-            let before = match args.session {
-                Some(_) => McpEndpoint::shared_before,
-                None => McpEndpoint::before,
-            };
-            before(gateway, remote).map_err(|error| Failure::new(chain(&error)))?
-        }
-        None => {
-            let command = args.command.clone();
-            McpEndpoint::hosting(gateway, move |conversation, client| {
-                host(command.clone(), conversation, client)
-            })
-        }
-    };
-    let (hosts, origins) = (args.allow_host.iter(), args.allow_origin.iter());
-    let endpoint = hosts.fold(endpoint, McpEndpoint::allow_host);
-    Ok(origins.fold(endpoint, McpEndpoint::allow_origin))
+    served.map(|()| 0)
 }
 
 /// Runs a server for one session. Once its client has gone, it is asked to end, and then killed.
@@ -93,10 +76,8 @@ async fn host(
         std::future::pending::<()>().await;
     };
     let served = async {
-        let server = server::start(&command);
-        let server = server.map_err(|error| not_started(&command, &error))?;
         let client = (from_client, writer);
-        let code = server::carry(server, received, &conversation, client).await?;
+        let code = server::run(&command, received, &conversation, client).await?;
         if code != 0 {
             output::warn(&format!("a server has ended with exit code {code}"));
         }

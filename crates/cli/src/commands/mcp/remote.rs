@@ -1,12 +1,12 @@
 //! `offcut mcp --url`: a server over HTTP.
 
-use std::sync::Arc;
+use std::io;
 
-use offcut_mcp::{McpGateway, Remote};
+use offcut_mcp::{Conversation, Remote};
 use rustix::process::Signal;
-use tokio::runtime::Runtime;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
 
-use super::fallback::or_passing;
 use crate::failure::{Failure, OrFail as _};
 use crate::{args, child};
 
@@ -14,40 +14,33 @@ use crate::{args, child};
 const HEADER: &str =
     "write --header 'Authorization: Bearer ${TOKEN}' with TOKEN in the environment";
 
-/// Carries the messages between this program's client and the server. Returns the exit code: 128 and
-/// the signal's number if a signal ended it.
-pub(super) fn run(
-    args: &args::Mcp,
-    url: &str,
-    gateway: Result<McpGateway, Failure>,
-    runtime: &Runtime,
+/// Carries the messages between a client, a reader and a writer, and the server. Returns the exit code: 128 and the
+/// signal's number if one of `signals` ended it.
+pub(super) async fn run(
+    remote: Remote,
+    mut signals: mpsc::UnboundedReceiver<Signal>,
+    conversation: &Conversation,
+    client: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
 ) -> Result<u8, Failure> {
-    let remote = remote(args, url)?;
-    let gateway = or_passing(gateway);
-    runtime.block_on(async {
-        let mut signals = child::listen().or_fail("signals can't be received")?;
-        let mut ended_by = None;
-        let stop = async {
-            while let Some(signal) = signals.recv().await {
-                // A terminal's signals are for the client too, which ends this program by its stdin.
-                if signal == Signal::TERM || signal == Signal::HUP || signal == Signal::INT {
-                    ended_by = Some(signal);
-                    return;
-                }
+    let mut ended_by = None;
+    let stop = async {
+        while let Some(signal) = signals.recv().await {
+            // A terminal's signals are for the client too, which ends this program by its stdin.
+            if signal == Signal::TERM || signal == Signal::HUP || signal == Signal::INT {
+                ended_by = Some(signal);
+                return;
             }
-        };
-        let client = (tokio::io::stdin(), tokio::io::stdout());
-        let conversation = Arc::new(gateway).conversation();
-        // A client that has gone needs no answer.
-        let done = remote.run(&conversation, client, stop).await;
-        match (ended_by, done) {
-            (Some(signal), _) => Ok(128 + child::signal_number(signal)),
-            (None, Err(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(error).or_fail("the server can't be used")
-            }
-            _ => Ok(0),
         }
-    })
+    };
+    let done = remote.run(conversation, client, stop).await;
+    match (ended_by, done) {
+        (Some(signal), _) => Ok(128 + child::signal_number(signal)),
+        // A client that has gone needs no answer.
+        (None, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).or_fail("the server can't be used")
+        }
+        _ => Ok(0),
+    }
 }
 
 pub(super) fn remote(args: &args::Mcp, url: &str) -> Result<Remote, Failure> {

@@ -1,14 +1,12 @@
 //! The server as a child process: its pipes, its signals and its end.
 
 use std::ffi::OsString;
-use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
 use offcut_mcp::Conversation;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::process::Child;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -19,24 +17,25 @@ use crate::failure::{Failure, OrFail as _};
 /// after closing its stdin.
 pub(super) const GRACE_WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
-/// Starts a server with pipes for its stdin and stdout; stderr is this program's own.
-pub(super) fn start(words: &[OsString]) -> io::Result<Child> {
-    child::start(words, |mut command| {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut command = tokio::process::Command::from(command);
-        command.kill_on_drop(true);
-        Ok(command)
-    })
-}
-
-/// Carries the messages between a client, a reader and a writer, and the server until both have ended, and passes
-/// `signals` on to the server. Returns the server's exit code: 128 and the signal's number if a signal ended it.
-pub(super) async fn carry(
-    mut server: Child,
+/// Starts a server with pipes for its stdin and stdout; stderr is this program's own. Carries the messages between a
+/// client, a reader and a writer, and the server until both have ended, and passes `signals` on to the server. Returns
+/// the server's exit code: 128 and the signal's number if a signal ended it.
+pub(super) async fn run(
+    words: &[OsString],
     mut signals: mpsc::UnboundedReceiver<Signal>,
     conversation: &Conversation,
     client: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
 ) -> Result<u8, Failure> {
+    let started = child::start(words, |mut command| {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        Ok(command)
+    });
+    let mut server = started.map_err(|error| {
+        let advice = "write the server's own command after `offcut mcp --`";
+        child::not_started(&words[0], &error, advice)
+    })?;
     let (Some(stdin), Some(stdout)) = (server.stdin.take(), server.stdout.take()) else {
         return Err(Failure::new("the server has no pipes"));
     };

@@ -117,7 +117,7 @@ async fn ask(address: &str) -> Result<Value, BoxError> {
         return Err(WRONG.into());
     }
     let bearer = format!("Bearer {token}");
-    let request = Request::get(format!("{}/figures?since=0", PATH))
+    let request = Request::get(format!("{PATH}/figures?since=0"))
         // The page is for this machine, by whatever address it was reached.
         .header(header::HOST, "localhost")
         .header(header::AUTHORIZATION, bearer)

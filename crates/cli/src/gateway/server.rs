@@ -140,7 +140,7 @@ impl Gateway {
         notes
     }
 
-    /// Asks all stores whether they take content, within the time that a request has.
+    /// Asks all stores whether they take content.
     ///
     /// # Errors
     ///

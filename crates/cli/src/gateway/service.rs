@@ -1,10 +1,9 @@
 //! The parts that all requests share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::StatusCode;
-use offcut::backend::{BackendError, ErrorKind};
+use offcut::backend::BackendError;
 
 use crate::gateway::body::Uploads;
 use crate::gateway::breaker::Breaker;
@@ -84,17 +83,14 @@ impl Service {
         })
     }
 
-    /// Fails unless all stores take content, within the time that a request has.
+    /// Fails unless all stores take content.
     pub(crate) async fn ready(&self) -> Result<(), BackendError> {
-        let patience = Duration::from_secs(self.settings.reduce_seconds);
         let looks = self.stores.iter().map(|store| async {
-            let ready = tokio::time::timeout(patience, store.ready()).await;
-            let late = || BackendError::new(ErrorKind::Unavailable, "it takes too long");
-            let ready = ready.unwrap_or_else(|_| Err(late()));
-            let label = ("store", &*store.name());
-            let metrics = &self.metrics;
-            metrics.set(Metric::StoreAvailable, label, ready.is_ok().into());
-            ready.map_err(|error| error.while_doing(store.name()))
+            let (ready, name) = (store.ready().await, store.name());
+            let value = ready.is_ok().into();
+            self.metrics
+                .set(Metric::StoreAvailable, ("store", &name), value);
+            ready.map_err(|error| error.while_doing(name))
         });
         let looks = futures_util::future::join_all(looks).await;
         looks.into_iter().collect()

@@ -466,8 +466,9 @@ impl State {
         let mut all = self.conversations.values();
         let one = all.find(|one| one.number == number)?;
         let misses = one.misses.iter().map(|(call, miss)| {
-            let [kind, meaning, cure] = miss.why.row();
-            json!({"call": call, "kind": kind, "part": miss.part.name(), "bytes": miss.bytes, "tokens": miss.tokens, "meaning": meaning, "cure": cure})
+            let mut row = miss.row();
+            row["call"] = (*call).into();
+            row
         });
         let mut shown = json!(one);
         shown["sizes"] = json!(one.sizes);

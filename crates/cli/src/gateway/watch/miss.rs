@@ -121,6 +121,14 @@ pub(crate) struct PromptMiss {
     pub(crate) tokens: u64,
 }
 
+impl PromptMiss {
+    /// The miss with its meaning, as JSON.
+    pub(crate) fn row(&self) -> Value {
+        let [kind, meaning, cure] = self.why.row();
+        json!({"kind": kind, "part": self.part.name(), "bytes": self.bytes, "tokens": self.tokens, "meaning": meaning, "cure": cure})
+    }
+}
+
 /// Sums of misses by reason: their number, bytes and tokens.
 #[derive(Debug, Default)]
 pub(crate) struct MissSums(BTreeMap<Why, [u64; 3]>);

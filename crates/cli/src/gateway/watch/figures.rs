@@ -482,8 +482,8 @@ impl State {
 mod tests {
     use super::*;
 
-    fn call(state: &mut State, look: Look) {
-        state.call("lab", &look, Instant::now());
+    fn call(state: &mut State, look: &Look) {
+        state.call("lab", look, Instant::now());
     }
 
     #[test]
@@ -495,7 +495,7 @@ mod tests {
                 reads,
                 ..Look::default()
             };
-            call(&mut state, look);
+            call(&mut state, &look);
             state.figures(0)["reads"].as_u64().unwrap()
         };
         // The fourth history was compacted.
@@ -511,7 +511,7 @@ mod tests {
         for n in 0..2 * SENDERS {
             let mut whose = Whose::others();
             whose.name_model(&n.to_string());
-            call(&mut state, Look::unread(whose, 5));
+            call(&mut state, &Look::unread(whose, 5));
         }
         assert_eq!(state.senders.len(), SENDERS + 1);
         assert_eq!(state.senders[&Whose::others()].0.calls, SENDERS as u64);
@@ -527,7 +527,7 @@ mod tests {
                 sent: Some(Prompt::unread(2)),
                 ..Look::default()
             };
-            call(&mut state, look);
+            call(&mut state, &look);
         };
         (0..CONVERSATIONS).for_each(&mut add);
         (0..CALLS + 9).for_each(|_| add(0));

@@ -14,6 +14,7 @@ macro_rules! rows {
         }
 
         impl $name {
+            #[allow(dead_code)] // Not each of them is walked through.
             pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
 
             pub(crate) fn row(self) -> $row {
@@ -28,13 +29,8 @@ macro_rules! rows {
 mod answer;
 mod body;
 mod breaker;
-mod calls;
 mod credentials;
 mod encoding;
-mod error;
-mod exchange;
-mod forward;
-mod holdout;
 mod jobs;
 mod metrics;
 mod naming;
@@ -42,30 +38,23 @@ mod outcome;
 mod own;
 mod page;
 mod pass;
-mod place;
 mod plug;
-mod read;
 mod reader;
-mod readers;
 mod reducer;
-mod refused;
+mod reply;
 mod secret;
 mod send;
 mod server;
 mod service;
 mod settings;
-mod status;
-mod stored;
-mod tenant;
 mod upstream;
-mod usage;
 mod watch;
 mod whose;
+mod work;
 
-pub use error::GatewayError;
+pub use page::figures;
 pub use secret::Secret;
 pub use server::Gateway;
-pub use settings::{OnFailure, ServeSettings};
-pub use status::figures;
+pub use settings::{GatewayError, OnFailure, ServeSettings};
 pub(crate) use watch::{MissSums, Prompt, RecentPrompts};
 pub use watch::{RequestRecord, Size};

@@ -37,14 +37,10 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
             requests += 1;
             if let Some(miss) = expected.miss {
                 sums.add(&miss);
-                misses.push(json!({
-                    "log": log.name(),
-                    "line": line,
-                    "kind": miss.why.row()[0],
-                    "part": miss.part.name(),
-                    "bytes": miss.bytes,
-                    "tokens": miss.tokens,
-                }));
+                let mut row = miss.row();
+                row["log"] = json!(log.name());
+                row["line"] = json!(line);
+                misses.push(row);
             }
         });
         let why = match read {

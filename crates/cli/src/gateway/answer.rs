@@ -1,4 +1,4 @@
-//! One request on its way to its provider, and the reply on its way back.
+//! Requests as they come in: refused, answered by the server itself, or passed to a provider.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -6,25 +6,32 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
-use serde_json::json;
+use offcut::agent::Tool;
+use offcut::format::{BodyError, LoopFormat, WireFormat};
+use offcut::{Part, ToolCall, ToolReduction};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::gateway::body::{self, Body, Read};
-use crate::gateway::exchange::Exchange;
+use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::metrics::Metric;
-use crate::gateway::own::Refusal;
-use crate::gateway::pass::Client;
-use crate::gateway::plug::Plug;
-use crate::gateway::readers::Credential;
-use crate::gateway::send::Payload;
+use crate::gateway::own::{self, Denial, Refusal};
+use crate::gateway::plug::compressed;
+use crate::gateway::reducer::Exchange;
+use crate::gateway::send::{self, Payload};
 use crate::gateway::service::Service;
 use crate::gateway::upstream::Upstream;
-use crate::gateway::whose::Whose;
-use crate::gateway::{forward, own, page, read};
+use crate::gateway::{outcome, page};
 
 /// The longest call of the reader.
 const MAX_CALL: usize = 64 * 1024;
+
+/// The plug's name in metrics, in place of an upstream's.
+const NAME: &str = "plug";
+
+const COMPRESS: &str = "/v1/compress";
+const RETRIEVE: &str = "/v1/retrieve/";
 
 impl Service {
     /// Answers a request: by itself, or with the provider's reply.
@@ -43,24 +50,19 @@ impl Service {
             return self.own(&own, request).await;
         }
         if self.has_own_key(&request, &path) {
-            let message =
-                "this key is for paths of this server alone, and no provider is to see it";
-            return own::refused(StatusCode::NOT_FOUND, message);
+            return Err(Denial::OwnKey.into());
         }
         let Some((upstream, rest)) = self.upstreams.route(&path, request.headers())? else {
             if request.method() == Method::HEAD && path == "/" {
                 // Some clients check first that a server answers.
                 return Ok(Response::new(body::empty()));
             }
-            return own::refused(
-                StatusCode::NOT_FOUND,
-                "nothing tells which provider is meant: put the name of an upstream before the path, such as /openai/v1",
-            );
+            return Err(Denial::NoUpstream.into());
         };
         // Of every level, so that each line tells its provider.
         let span = tracing::error_span!(
             "request",
-            upstream = upstream.name(),
+            upstream = upstream.name,
             status = tracing::field::Empty
         );
         let passed = self
@@ -75,53 +77,32 @@ impl Service {
     fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
         let (headers, settings) = (request.headers(), &self.settings);
         if request.method() == Method::CONNECT {
-            return own::refused(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "this server is not a proxy for other hosts: set its address as the base URL",
-            );
+            return Err(Denial::Proxy.into());
         }
         let path = request.uri().path_and_query();
         let path = path.map_or("/", |path| path.as_str());
-        if !forward::is_plain_path(path) {
-            return own::refused(
-                StatusCode::BAD_REQUEST,
-                "the path must begin with `/`, be encoded as URLs are, and must not hold `..`, however it is spelled",
-            );
+        if !own::is_plain_path(path) {
+            return Err(Denial::Path.into());
         }
         let host = own::host(headers);
         if headers.get_all(header::HOST).iter().count() > 1 {
-            return own::refused(
-                StatusCode::BAD_REQUEST,
-                "the request has more than one host",
-            );
+            return Err(Denial::Hosts.into());
         }
         let is_on_loopback = settings.listen.ip().is_loopback();
         if is_on_loopback && !offcut_mcp::http::is_own_host(host, &settings.hosts) {
-            return own::refused(
-                StatusCode::MISDIRECTED_REQUEST,
-                "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
-            );
+            return Err(Denial::OtherHost.into());
         }
         if settings.is_local() && is_from_afar(headers) {
-            return own::refused(
-                StatusCode::MISDIRECTED_REQUEST,
-                "a proxy passes on what other machines send: set `serve.expose = true`, which needs `serve.tenant_key`",
-            );
+            return Err(Denial::FromAfar.into());
         }
         // Whoever follows a link to the page sees no figures yet.
         let may_look = is_look(request) && own::path(path).is_some_and(|own| page::is_for(&own));
         if !may_look && !self.is_from_own_page(headers, host) {
-            return own::refused(
-                StatusCode::FORBIDDEN,
-                "web pages have no access to this server",
-            );
+            return Err(Denial::WebPage.into());
         }
         let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
         if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
-            return own::refused(
-                StatusCode::NOT_IMPLEMENTED,
-                "the only transfer encoding is chunked: compress with content-encoding",
-            );
+            return Err(Denial::TransferCoding.into());
         }
         if own::asks_for_upgrade(headers) {
             return Err(Box::new(own::no_upgrade()));
@@ -153,28 +134,23 @@ impl Service {
         let headers = request.headers().values().map(HeaderValue::as_bytes);
         let mut texts = headers.chain([path.as_bytes()]);
         texts.any(|text| {
-            let mut keys = self.plug.keys().chain(&self.token);
-            keys.any(|key| key.is_in(text))
+            let keys = self.plug.iter().map(|one| &one.credential);
+            keys.chain(&self.token).any(|key| key.is_in(text))
         })
     }
 
     /// Answers those who watch the server, on an address of its own.
     pub(crate) async fn monitor<B>(&self, request: &Request<B>) -> Response<Body> {
-        let host = own::host(request.headers());
+        let (host, settings) = (own::host(request.headers()), &self.settings);
         let is_local = |address: SocketAddr| address.ip().is_loopback();
-        let settings = &self.settings;
         if settings.metrics_listen.is_some_and(is_local)
             && !offcut_mcp::http::is_own_host(host, &settings.hosts)
         {
-            let message = "use 127.0.0.1, or add the name to `serve.hosts`";
-            return own::error(StatusCode::MISDIRECTED_REQUEST, message);
+            return Denial::OtherHost.answer();
         }
         match request.uri().path() {
             path @ ("/healthz" | "/readyz" | "/metrics") => self.figure(path).await,
-            _ => own::error(
-                StatusCode::NOT_FOUND,
-                "this address has /metrics, /healthz and /readyz",
-            ),
+            _ => Denial::MetricsOnly.answer(),
         }
     }
 
@@ -187,41 +163,30 @@ impl Service {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 own::typed(StatusCode::OK, kind, self.metrics.text())
             }
-            "/readyz" if self.ready().await.is_err() => own::error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "a store does not answer, or takes nothing",
-            ),
+            "/readyz" if self.ready().await.is_err() => Denial::NotReady.answer(),
             _ => own::typed(StatusCode::OK, "text/plain", "ok\n"),
         }
     }
 
     /// Answers what is asked of this server itself.
     async fn own(&self, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        let is_look = is_look(&request);
-        let answer = match path {
-            "/metrics" if self.settings.metrics_listen.is_some() => own::error(
-                StatusCode::NOT_FOUND,
-                "the metrics are at the address of `serve.metrics_listen`",
-            ),
-            "/healthz" | "/readyz" | "/metrics" => self.figure(path).await,
-            "/v1/read" => return self.read(request).await,
-            "/v1/tenant" => self.tenant(&request),
+        match path {
+            "/v1/read" => self.read(request).await,
+            _ if path == COMPRESS || path.starts_with(RETRIEVE) => {
+                self.answer_plug(path, request).await
+            }
             _ if page::is_for(path) => {
                 let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
-                return Ok(page::answer(path, &self.watch, token, hosts, &request));
+                Ok(page::answer(path, &self.watch, token, hosts, &request))
             }
-            _ if Plug::is_for(path) => {
-                return self.answer_plug(path, request).await;
+            _ if !is_look(&request) => Err(Denial::UseGet.into()),
+            "/metrics" if self.settings.metrics_listen.is_some() => {
+                Err(Denial::MetricsElsewhere.into())
             }
-            _ => {
-                let message = "this server has no such path; a provider's needs the name of its upstream before it";
-                own::error(StatusCode::NOT_FOUND, message)
-            }
-        };
-        if is_look {
-            return Ok(answer);
+            "/healthz" | "/readyz" | "/metrics" => Ok(self.figure(path).await),
+            "/v1/tenant" => self.tenant(&request),
+            _ => Err(Denial::NoPath.into()),
         }
-        own::refused(StatusCode::METHOD_NOT_ALLOWED, "use GET")
     }
 
     /// Passes a request to its provider, and the reply back.
@@ -235,11 +200,10 @@ impl Service {
         let exchange = Exchange::of(request.method(), rest);
         let (parts, body) = request.into_parts();
         let Ok(uri) = upstream.uri(rest) else {
-            let message = "the path is not one that a URL can hold";
-            return own::refused(StatusCode::BAD_REQUEST, message);
+            return Err(Denial::NoUrl.into());
         };
-        let client = self.client(&parts.headers, parts.uri.query());
-        let mut parts = forward::head(parts, uri);
+        let client = self.tenants.client(&parts.headers, parts.uri.query());
+        let mut parts = send::head(parts, uri);
         if let Some(header) = &self.tenants.header {
             parts.headers.remove(header);
         }
@@ -261,74 +225,106 @@ impl Service {
         self.sender.send(parts, payload, upstream, on_usage).await
     }
 
-    /// The client of a request, by its headers and its query.
-    fn client(&self, headers: &HeaderMap, query: Option<&str>) -> Client {
-        let tenant = self.tenants.of(headers, query);
-        let keeps_apart = self.tenants.key.is_some();
-        Client {
-            whose: Whose::of(&self.tenants, tenant.as_ref(), headers),
-            tenant,
-            credential: (!keeps_apart)
-                .then(|| Credential::of(headers, query))
-                .flatten(),
-        }
-    }
-
     /// The folder of the tenant that a request belongs to.
-    fn tenant<B>(&self, request: &Request<B>) -> Response<Body> {
-        let client = self.client(request.headers(), request.uri().query());
+    fn tenant<B>(&self, request: &Request<B>) -> Result<Response<Body>, Refusal> {
+        let query = request.uri().query();
+        let client = self.tenants.client(request.headers(), query);
         let Some(tenant) = client.tenant else {
-            let message = "send what tells tenants apart: the key, or the header that `serve.tenant_header` names";
-            return own::error(StatusCode::UNAUTHORIZED, message);
+            return Err(Denial::NoTenant.into());
         };
-        let whole = self.reducer.any().session(tenant.name());
-        let answer = json!({"tenant": tenant.name(), "folder": whole.prefix()});
-        own::json(StatusCode::OK, &answer)
+        let whole = self.reducer.any().session(&tenant);
+        let answer = json!({"tenant": tenant, "folder": whole.prefix()});
+        Ok(own::json(StatusCode::OK, &answer))
     }
 
     /// Reads stored content, or gives the reader's definitions.
     async fn read(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let reducer = &self.reducer;
         if request.method() == Method::GET {
-            return Ok(read::definitions(reducer));
+            return Ok(definitions(reducer.any()));
         }
         if request.method() != Method::POST {
-            return own::refused(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "use GET for definitions and POST to read",
-            );
+            return Err(Denial::UsePost.into());
         }
-        let client = self.client(request.headers(), request.uri().query());
+        let query = request.uri().query();
+        let client = self.tenants.client(request.headers(), query);
         let is_owner = own::bears(request.headers(), self.token.as_ref());
         let keeps_apart = self.tenants.key.is_some();
         let may_read = keeps_apart || is_owner || client.credential.is_some();
         let Some(tenant) = client.tenant.filter(|_| may_read) else {
-            let message = "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`";
-            return own::refused(StatusCode::UNAUTHORIZED, message);
+            return Err(Denial::NoKey.into());
         };
         let read = self.uploads.read(request.into_body(), MAX_CALL);
         let Read::Whole(bytes, _) = read.await? else {
-            let message = format!(
-                "the body must be the arguments of one call, as JSON of up to {MAX_CALL} bytes"
-            );
-            return own::refused(StatusCode::PAYLOAD_TOO_LARGE, &message);
+            return Err(Denial::LongCall.into());
         };
         let Ok(call) = str::from_utf8(&bytes) else {
-            return own::refused(StatusCode::BAD_REQUEST, "the body must be JSON");
+            return Err(Denial::NotJson.into());
         };
         let readable = match client.credential {
             Some(credential) if !is_owner => {
                 let Ok(name) = self.readers.conversation(&credential, call) else {
-                    let message = "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page";
-                    return own::refused(StatusCode::FORBIDDEN, message);
+                    return Err(Denial::NotAnswered.into());
                 };
                 reducer.of_conversation(&tenant, name.unwrap_or("none"))
             }
             _ => reducer.of_tenant(&tenant),
         };
-        let answer = read::answer(&readable, call).await;
+        let answer = page_of(&readable, call).await;
         self.metrics.add(Metric::Reads, &[], 1);
-        Ok(answer)
+        Ok(own::json(StatusCode::OK, &answer))
+    }
+
+    /// Answers a gateway that calls the plug: its `path` is [`COMPRESS`], or begins with [`RETRIEVE`].
+    async fn answer_plug(
+        &self,
+        path: &str,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        if self.plug.is_empty() {
+            return Err(Denial::NoPlug.into());
+        }
+        let key = own::bearer(request.headers());
+        let mut tenants = self.plug.iter();
+        let Some(tenant) = key.and_then(|key| tenants.find(|one| one.credential.is(key))) else {
+            return Err(Denial::PlugKey.into());
+        };
+        if let Some(hash) = path.strip_prefix(RETRIEVE) {
+            if request.method() != Method::GET {
+                return Err(Denial::UseGet.into());
+            }
+            self.metrics.add(Metric::Reads, &[], 1);
+            self.watch.state().read(&tenant.row());
+            return Ok(tenant.retrieve(hash, request.uri().query()).await);
+        }
+        if request.method() != Method::POST {
+            return Err(Denial::UsePost.into());
+        }
+        let begun = std::time::Instant::now();
+        let max = self.settings.max_body_bytes();
+        let Read::Whole(bytes, _room) = self.uploads.read(request.into_body(), max).await? else {
+            return Err(Denial::LongBody.into());
+        };
+        let own_tenant = tenant.clone();
+        let work = move |text, deadline| compressed(own_tenant, text, deadline);
+        let work = self.jobs.run(&bytes, ContentEncoding::Identity, work);
+        let mut look = match work.await {
+            Ok(Ok(look)) => look,
+            Ok(Err(BodyError::TooDense)) => return Err(Denial::LongBody.into()),
+            Ok(Err(_)) => return Err(Denial::NotMessages.into()),
+            Err(_) => return Err(Denial::NotReduced.into()),
+        };
+        let noted = self.note(&mut look.outcome);
+        let labels = [("upstream", NAME), ("outcome", look.outcome.name())];
+        self.metrics.add(Metric::Requests, &labels, 1);
+        noted?;
+        if look.sent.is_some() {
+            self.count_bytes(look.sizes());
+        }
+        self.watch.call(&tenant.row(), &look, begun);
+        let body = look.text.take().unwrap_or_default();
+        let answer = own::typed(StatusCode::OK, "application/json", body);
+        Ok(outcome::marked(answer, look.outcome))
     }
 }
 
@@ -340,10 +336,39 @@ fn is_look<B>(request: &Request<B>) -> bool {
 /// Returns true if a proxy says that the client is on another machine.
 fn is_from_afar(headers: &HeaderMap) -> bool {
     let addresses = ["x-forwarded-for", "x-real-ip"].into_iter();
-    let mut addresses = addresses.flat_map(|name| forward::words(headers, name));
+    let mut addresses = addresses.flat_map(|name| send::words(headers, name));
     addresses.any(|address| {
         let address = str::from_utf8(address).ok();
         let address = address.and_then(|address| address.parse::<IpAddr>().ok());
         address.is_some_and(|address| !address.to_canonical().is_loopback())
     })
+}
+
+/// The answer to a call of the reader of `reduction`. A mistake of the model is in it, marked as an error.
+async fn page_of(reduction: &ToolReduction, arguments: &str) -> Value {
+    let reader = reduction.read_file_tool();
+    let call = ToolCall::new("", reader.definition().name, arguments);
+    match reader.call(&call).await {
+        Ok(page) => {
+            let (parts, _) = page.into_parts().await;
+            let texts = parts.iter().map(|part| match part {
+                Part::Text(text) => text.clone(),
+                Part::Json(value) => value.to_string(),
+                _ => "(this is not text)".to_owned(),
+            });
+            let text = texts.collect::<Vec<_>>().join("\n");
+            json!({"text": text, "is_error": false})
+        }
+        Err(error) => json!({"text": error.to_string(), "is_error": true}),
+    }
+}
+
+/// The reader's definition for the tools of a request, by protocol.
+fn definitions(reduction: &ToolReduction) -> Response<Body> {
+    let reader = reduction.read_file_tool();
+    let formats = WireFormat::ALL.into_iter();
+    let definitions: Map<String, Value> = formats
+        .map(|format| (format.name().to_owned(), format.tool(&reader)))
+        .collect();
+    own::json(StatusCode::OK, &definitions.into())
 }

@@ -2,11 +2,10 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{self, StreamExt, TryStreamExt};
+use futures_util::stream::{self, StreamExt};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, BodyStream, Empty, Full, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
@@ -14,9 +13,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::gateway::settings::ServeSettings;
-
-/// Number of bytes for which memory is reserved as soon as a body announces them.
-const RESERVED: u64 = 1024 * 1024;
 
 /// Number of the longest bodies that are in memory at once.
 const BODIES: usize = 16;
@@ -75,17 +71,6 @@ pub(crate) fn begun(read: Bytes, next: Option<Result<Frame<Bytes>, BoxError>>, r
     let begun = stream::iter([Ok(Frame::data(read))].into_iter().chain(next));
     let whole = StreamBody::new(begun.chain(BodyStream::new(rest)));
     offcut_mcp::http::flushed(whole).boxed_unsync()
-}
-
-/// A body, and the number of its bytes that have passed so far.
-pub(crate) fn counted(body: Body) -> (Body, Arc<AtomicU64>) {
-    let passed = Arc::<AtomicU64>::default();
-    let count = passed.clone();
-    let frames = BodyStream::new(body).inspect_ok(move |frame| {
-        let bytes = frame.data_ref().map_or(0, Bytes::len);
-        count.fetch_add(bytes as u64, Ordering::Relaxed);
-    });
-    (BodyExt::boxed_unsync(StreamBody::new(frames)), passed)
 }
 
 /// A client's body on its way in. All of it has to arrive within the pause that its client may make,
@@ -191,10 +176,7 @@ impl Uploads {
         let announced = body.size_hint().exact();
         let mut arriving = self.begin(body)?;
         let is_known_too_long = announced.is_some_and(|length| length > max as u64);
-        // Memory that is reserved and not written to costs nothing either, up to a limit.
-        let reserved = announced.map_or(0, |length| length.min(RESERVED));
-        let mut whole = Vec::with_capacity(usize::try_from(reserved).unwrap_or_default());
-        let mut room = None;
+        let (mut whole, mut room) = (Vec::new(), None);
         while !is_known_too_long && whole.len() <= max && self.has_room(&mut room, whole.len()) {
             let Some(frame) = arriving.next().await? else {
                 return Ok(Read::Whole(whole.into(), room));

@@ -38,10 +38,9 @@ const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of bytes that a look stores.
 const MOST_LOOKED: usize = 1 << 20;
 
-/// The beginning of errors of a store that is left alone.
-pub(crate) const NOT_ASKED: &str = "not asked: the store";
-const FAILED: &str = "not asked: the store failed, and has not answered since";
-const REFUSED: &str = "not asked: the store refused content, and has not taken any since";
+/// The error of a store that is left alone.
+pub(crate) const NOT_ASKED: &str =
+    "not asked: the store failed or refused content, and has not taken any since";
 
 /// Opens a store by its URL, or gives the one that is open.
 pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + Send + Sync + 'a;
@@ -89,10 +88,9 @@ impl Breaker {
             self.look().await?;
         }
         let state = locked(&self.state);
-        match state.refused {
-            Some(_) => Err(BackendError::new(ErrorKind::Unavailable, REFUSED)),
-            None if state.is_out() => Err(BackendError::new(ErrorKind::Unavailable, FAILED)),
-            None => Ok(()),
+        match state.is_out() || state.refused.is_some() {
+            true => Err(BackendError::new(ErrorKind::Unavailable, NOT_ASKED)),
+            false => Ok(()),
         }
     }
 
@@ -101,10 +99,8 @@ impl Breaker {
         let at = Key::new(LOOKED_AT).map(|key| self.store.locate(&key).to_string());
         let at = at.unwrap_or_default();
         let place = at.strip_suffix(LOOKED_AT).unwrap_or(&at);
-        let plain = place.chars().filter(|letter| !letter.is_control());
-        plain
-            .filter(|letter| !['"', '\\'].contains(letter))
-            .collect()
+        let is_plain = |letter: &char| !letter.is_control() && !['"', '\\'].contains(letter);
+        place.chars().filter(is_plain).collect()
     }
 
     /// Makes a call, twice if it fails and there is time. `put` is the number of bytes that it stores, `bytes` of those
@@ -127,16 +123,13 @@ impl Breaker {
         self.within(put, bytes, calls).await
     }
 
-    /// Fails if the store is not to be asked.
+    /// Fails if the store is not to be asked. One that only refuses puts is still read.
     fn allows(&self, is_put: bool) -> Result<(), BackendError> {
         let state = locked(&self.state);
-        let message = match state.refused {
-            _ if !state.is_out() => return Ok(()),
-            None => FAILED,
-            Some(_) if is_put => REFUSED,
-            Some(_) => return Ok(()),
-        };
-        Err(BackendError::new(ErrorKind::Unavailable, message))
+        match state.is_out() && (is_put || state.refused.is_none()) {
+            true => Err(BackendError::new(ErrorKind::Unavailable, NOT_ASKED)),
+            false => Ok(()),
+        }
     }
 
     /// Awaits an answer for as long as it may take, and learns from it.
@@ -185,24 +178,17 @@ impl Breaker {
     fn watch(&self) {
         let breaker = self.clone();
         tokio::spawn(async move {
-            while locked(&breaker.state).is_out() {
-                sleep(PAUSE).await;
-                breaker.probe().await;
+            let mut good = 0;
+            while good < LOOKS {
+                sleep(if good == 0 { PAUSE } else { GAP }).await;
+                good = match breaker.look().await {
+                    Ok(()) => good + 1,
+                    Err(_) => 0,
+                };
             }
+            locked(&breaker.state).strikes = 0;
+            tracing::warn!("the store answers again");
         });
-    }
-
-    async fn probe(&self) {
-        for look in 0..LOOKS {
-            if look > 0 {
-                sleep(GAP).await;
-            }
-            if self.look().await.is_err() {
-                return;
-            }
-        }
-        locked(&self.state).strikes = 0;
-        tracing::warn!("the store answers again");
     }
 
     /// Stores something, as much as was refused last, and removes it again. Fails if the store does not take it. One

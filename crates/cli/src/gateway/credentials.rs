@@ -1,15 +1,12 @@
 //! The credentials of a request, and the providers that they are for.
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 use sha2::digest::Update;
 
 use crate::gateway::secret::{add_field, spellings};
 
-/// Headers that hold credentials, in the order in which tenants are named by them.
-pub(crate) const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
-
-/// Ends of the names of other credentials, without `-` and `_`. Retries have an `idempotency-key`, and cookies
+/// Ends of the names of credentials, without `-` and `_`. Retries have an `idempotency-key`, and cookies
 /// change, so neither `key` nor `token` alone is one of them.
 const ENDS: [&str; 13] = [
     "accesskey",
@@ -29,28 +26,36 @@ const ENDS: [&str; 13] = [
 
 /// The owner of a credential whose name and form do not agree.
 const NOBODY: &str = "nobody";
-/// A provider that only settings name, and the beginnings of such providers' keys.
+/// A provider that only settings name.
 pub(crate) const OTHER: &str = "another";
-const OTHERS: [&str; 18] = [
-    "AWS4-",
-    "csk-",
-    "dapi",
-    "fw_",
-    "gho_",
-    "ghp_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "gsk_",
-    "hf_",
-    "nvapi-",
-    "pplx-",
-    "r8_",
-    "sk-or-",
-    "tgp_",
-    "vck_",
-    "xai-",
+/// The beginnings of keys, each with its provider. The first that fits counts.
+const FORMS: [(&str, &str); 23] = [
+    ("AIza", "gemini"),
+    ("AQ.", "gemini"),
+    ("ya29.", "gemini"),
+    ("sk-ant-", "anthropic"),
+    ("AWS4-", OTHER),
+    ("csk-", OTHER),
+    ("dapi", OTHER),
+    ("fw_", OTHER),
+    ("gho_", OTHER),
+    ("ghp_", OTHER),
+    ("ghs_", OTHER),
+    ("github_pat_", OTHER),
+    ("glpat-", OTHER),
+    ("gsk_", OTHER),
+    ("hf_", OTHER),
+    ("nvapi-", OTHER),
+    ("pplx-", OTHER),
+    ("r8_", OTHER),
+    ("sk-or-", OTHER),
+    ("tgp_", OTHER),
+    ("vck_", OTHER),
+    ("xai-", OTHER),
+    ("sk-", "openai"),
 ];
+/// The beginnings of OpenAI's newer keys. Many gateways give theirs the form of its old ones.
+const OF_OPENAI: [&str; 3] = ["sk-proj-", "sk-svcacct-", "sk-admin-"];
 
 /// The shortest key that is known by its form alone, wherever it is.
 const SHORTEST: usize = 20;
@@ -80,10 +85,9 @@ impl NamedCredential {
         };
         let spellings = spellings(&self.value);
         let words = spellings.iter().flat_map(|text| words(text));
-        // Many gateways give their keys the form of OpenAI's old ones.
         let is_vague = |word: &[u8]| {
-            by_form(word) == Some("openai")
-                && !begins(word, &["sk-proj-", "sk-svcacct-", "sk-admin-"])
+            let begins = |begin: &&str| word.starts_with(begin.as_bytes());
+            by_form(word) == Some("openai") && !OF_OPENAI.iter().any(begins)
         };
         let forms = words
             .filter(|word| by_name.is_none() || !is_vague(word))
@@ -105,19 +109,9 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The provider whose keys begin like this one.
 fn by_form(key: &[u8]) -> Option<&'static str> {
-    if begins(key, &OTHERS) {
-        Some(OTHER)
-    } else if begins(key, &["sk-ant-"]) {
-        Some("anthropic")
-    } else if begins(key, &["AIza", "AQ.", "ya29."]) {
-        Some("gemini")
-    } else {
-        begins(key, &["sk-"]).then_some("openai")
-    }
-}
-
-fn begins(key: &[u8], any: &[&str]) -> bool {
-    any.iter().any(|begin| key.starts_with(begin.as_bytes()))
+    let mut forms = FORMS.iter();
+    let found = forms.find(|(begin, _)| key.starts_with(begin.as_bytes()));
+    found.map(|(_, owner)| *owner)
 }
 
 /// The keys of a known form in a value, wherever they are.
@@ -129,42 +123,34 @@ fn keys_in(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The credentials of a request: of its headers and of its query, by their names, and keys of a known form
 /// in other headers.
 pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<NamedCredential> {
-    let known = HEADERS.into_iter().flat_map(|name| {
-        let values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-        // Clients without a key may send its scheme alone, which names nobody.
-        let values = values.filter(|value| {
-            let mut schemes = ["", "basic", "bearer", "token"].iter();
-            !schemes.any(|scheme| value.trim_ascii().eq_ignore_ascii_case(scheme.as_bytes()))
-        });
-        values.map(move |value| NamedCredential::new(name, value))
-    });
-    let mut others = Vec::new();
+    let mut all = Vec::new();
     for (name, value) in headers {
-        let name = name.as_str();
-        if HEADERS.contains(&name) {
-            continue;
-        }
+        let (name, value) = (name.as_str(), value.as_bytes());
         if is_credential(name) {
-            others.push(NamedCredential::new(name, value.as_bytes()));
+            all.push(NamedCredential::new(name, value));
         } else {
-            let keys = keys_in(value.as_bytes());
-            others.extend(keys.map(|key| NamedCredential::new(name, key)));
+            all.extend(keys_in(value).map(|key| NamedCredential::new(name, key)));
         }
     }
-    // The order of headers means nothing.
-    others.sort_by(|one, other| one.name.cmp(&other.name));
     let fields = query.into_iter().flat_map(|query| query.split(['&', ';']));
-    let fields = fields.filter_map(|field| {
-        let (name, value) = field.split_once('=')?;
+    for (name, value) in fields.filter_map(|field| field.split_once('=')) {
         let name = percent_decode_str(name).decode_utf8_lossy();
         let name = name.trim().to_ascii_lowercase();
         let value: Vec<u8> = percent_decode_str(value).collect();
-        let is_one = matches!(&*name, "key" | "token")
+        if matches!(&*name, "key" | "token")
             || is_credential(&name)
-            || keys_in(&value).next().is_some();
-        is_one.then_some(NamedCredential { name, value })
-    });
-    known.chain(others).chain(fields).collect()
+            || keys_in(&value).next().is_some()
+        {
+            all.push(NamedCredential { name, value });
+        }
+    }
+    // Clients without a key may send its scheme alone, which names nobody.
+    let schemes = ["", "basic", "bearer", "token"].map(str::as_bytes);
+    let is_scheme = |value: &[u8]| schemes.iter().any(|one| value.eq_ignore_ascii_case(one));
+    all.retain(|one| !is_scheme(one.value.trim_ascii()));
+    // The order of headers means nothing.
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
 }
 
 /// Adds credentials to a digest. Returns false if they name nobody.
@@ -184,7 +170,7 @@ pub(crate) fn is_credential(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
+    use http::{HeaderName, HeaderValue};
 
     use super::*;
 

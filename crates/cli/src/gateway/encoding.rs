@@ -32,12 +32,8 @@ impl ContentEncoding {
         if named.next().is_some() {
             return None;
         }
-        match first
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase()
-            .as_str()
-        {
+        let name = first.unwrap_or_default().trim().to_ascii_lowercase();
+        match &*name {
             "" | "identity" => Some(Self::Identity),
             "gzip" | "x-gzip" => Some(Self::Gzip),
             "br" => Some(Self::Brotli),
@@ -105,34 +101,29 @@ fn zstd_frame(bytes: &mut &[u8], decoded: &mut Vec<u8>, max: usize) -> Option<()
     (sum.is_none() || sum == frame.decoder.get_calculated_checksum()).then_some(())
 }
 
+/// Bytes to which a stream may decode, and besides for each byte of it; and to which a piece may.
+const DECODED: usize = 4 * 1024 * 1024;
+const STREAM_RATIO: usize = 40;
+
 /// Decodes a stream as it passes.
 pub(crate) struct BodyDecoder {
     decoder: Box<dyn Write + Send>,
-    decoded: Decoded,
+    decoded: DecodedPiece,
+    /// Number of bytes to which the stream may still decode: decoding delays the reply.
+    left: usize,
 }
 
-/// The output for one piece of a stream, within a limit: 53 bytes of brotli can hold 64 MiB, and decoding delays the
-/// reply.
-#[derive(Clone)]
-struct Decoded(Arc<Mutex<DecodedPiece>>);
+/// The output for one piece of a stream, within a limit: 53 bytes of brotli can hold 64 MiB.
+#[derive(Clone, Default)]
+struct DecodedPiece(Arc<Mutex<Vec<u8>>>);
 
-struct DecodedPiece {
-    bytes: Vec<u8>,
-    /// Number of bytes to which the stream may still decode.
-    left: u64,
-}
-
-/// Bytes to which a stream may decode, and besides for each byte of it; and to which a piece may.
-const DECODED: usize = 4 * 1024 * 1024;
-const STREAM_RATIO: u64 = 40;
-
-impl Write for Decoded {
+impl Write for DecodedPiece {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut piece = locked(&self.0);
-        let fits = piece.bytes.len() + bytes.len() <= DECODED;
-        let left = piece.left.checked_sub(bytes.len() as u64).filter(|_| fits);
-        piece.left = left.ok_or_else(|| io::Error::other("a reply decodes to too much"))?;
-        piece.bytes.write(bytes)
+        if piece.len() + bytes.len() > DECODED {
+            return Err(io::Error::other("a piece of a reply decodes to too much"));
+        }
+        piece.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -143,8 +134,7 @@ impl Write for Decoded {
 impl BodyDecoder {
     /// The decoder of a reply; `None` if its encoding is not decoded while it passes.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
-        let (bytes, left) = (Vec::new(), DECODED as u64);
-        let decoded = Decoded(Arc::new(Mutex::new(DecodedPiece { bytes, left })));
+        let decoded = DecodedPiece::default();
         let to = decoded.clone();
         let decoder: Box<dyn Write + Send> = match ContentEncoding::of(headers)? {
             ContentEncoding::Identity => Box::new(to),
@@ -154,7 +144,11 @@ impl BodyDecoder {
             }
             ContentEncoding::Zstd => return None,
         };
-        Some(Self { decoder, decoded })
+        Some(Self {
+            decoder,
+            decoded,
+            left: DECODED,
+        })
     }
 
     /// Calls `read` with what can be decoded of `bytes`, in pieces.
@@ -166,10 +160,11 @@ impl BodyDecoder {
         // Small pieces, so that no bomb fills the memory.
         const PIECE: usize = 1024;
         for piece in bytes.chunks(PIECE) {
-            locked(&self.decoded.0).left += piece.len() as u64 * STREAM_RATIO;
             self.decoder.write_all(piece)?;
             self.decoder.flush()?;
-            let decoded = std::mem::take(&mut locked(&self.decoded.0).bytes);
+            let decoded = std::mem::take(&mut *locked(&self.decoded.0));
+            let left = (self.left + piece.len() * STREAM_RATIO).checked_sub(decoded.len());
+            self.left = left.ok_or_else(|| io::Error::other("a reply decodes to too much"))?;
             read(&decoded);
         }
         Ok(())
@@ -217,9 +212,9 @@ mod tests {
         // At the beginning, and after much that was hardly compressed.
         for earned in [0, 1 << 30] {
             let mut decoder = BodyDecoder::of(&headers).unwrap();
-            locked(&decoder.decoded.0).left += earned;
+            decoder.left += earned;
             let passed = decoder.pass(&bomb, |_| {});
-            assert!(passed.is_err() && locked(&decoder.decoded.0).bytes.len() <= DECODED);
+            assert!(passed.is_err() && locked(&decoder.decoded.0).len() <= DECODED);
         }
     }
 

@@ -12,9 +12,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::encoding::ContentEncoding;
-use crate::gateway::error::GatewayError;
 use crate::gateway::outcome::PassReason;
-use crate::gateway::settings::ServeSettings;
+use crate::gateway::settings::{GatewayError, ServeSettings};
 
 /// Bytes of memory that one permit stands for.
 const UNIT: usize = 1024 * 1024;

@@ -10,7 +10,13 @@ const HEADER: &str = "x-offcut";
 
 /// Says on a reply what was done to its request.
 pub(crate) fn marked(mut reply: Response<Body>, outcome: Outcome) -> Response<Body> {
-    reply.headers_mut().insert(HEADER, outcome.value());
+    let name = outcome.name();
+    let said = outcome.reason().and_then(|reason| {
+        let text = format!("{name}; reason={}", reason.name());
+        HeaderValue::from_str(&text).ok()
+    });
+    let said = said.unwrap_or(HeaderValue::from_static(name));
+    reply.headers_mut().insert(HEADER, said);
     reply
 }
 
@@ -98,14 +104,5 @@ impl Outcome {
             Self::Unchanged | Self::Reduced | Self::Recovered => None,
             Self::Partly(reason) | Self::Passed(reason) | Self::Refused(reason) => Some(reason),
         }
-    }
-
-    /// The value of the header.
-    pub(crate) fn value(self) -> HeaderValue {
-        let Some(reason) = self.reason() else {
-            return HeaderValue::from_static(self.name());
-        };
-        let text = format!("{}; reason={}", self.name(), reason.name());
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(self.name()))
     }
 }

@@ -1,10 +1,18 @@
-//! The page in the browser: `/page`, and the figures that it asks for. The page itself holds none: the
-//! figures need the token that is printed at the start.
+//! The page in the browser: `/page`, and the figures that it asks for, as does `offcut status`. The page itself holds
+//! none: the figures need the token that is printed at the start.
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use std::time::Duration;
 
-use crate::gateway::body::Body;
-use crate::gateway::own;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use crate::gateway::body::{Body, BoxError};
+use crate::gateway::own::{self, Denial};
 use crate::gateway::secret::Secret;
 use crate::gateway::watch::Watch;
 
@@ -32,16 +40,13 @@ pub(crate) fn answer<B>(
     // Checked even if other machines may connect: a web page elsewhere could have bound its name to
     // this address.
     if !offcut_mcp::http::is_own_host(own::host(headers), hosts) {
-        return own::error(
-            StatusCode::MISDIRECTED_REQUEST,
-            "the page is for this machine: use 127.0.0.1, or add the name to `serve.hosts`",
-        );
+        return Denial::OtherHost.answer();
     }
     if request.method() != Method::GET {
-        return own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET");
+        return Denial::UseGet.answer();
     }
     let rest = path.strip_prefix(PATH).unwrap_or_default();
-    let answer = match rest {
+    let mut answer = match rest {
         "" => own::typed(
             StatusCode::OK,
             "text/html; charset=utf-8",
@@ -57,10 +62,7 @@ pub(crate) fn answer<B>(
             "text/javascript; charset=utf-8",
             [crate::page::SCRIPT, include_str!("page/page.js")].concat(),
         ),
-        _ if !own::bears(headers, token) => own::error(
-            StatusCode::UNAUTHORIZED,
-            "open the address that the server has printed at its start: it ends in the token",
-        ),
+        _ if !own::bears(headers, token) => Denial::NoToken.answer(),
         "/figures" => {
             let query = request.uri().query().unwrap_or_default();
             let since = query.strip_prefix("since=");
@@ -72,23 +74,72 @@ pub(crate) fn answer<B>(
             let number = number.and_then(|number| number.parse().ok());
             match number.and_then(|number| watch.state().conversation_row(number)) {
                 Some(conversation) => own::json(StatusCode::OK, &conversation),
-                None => own::error(StatusCode::NOT_FOUND, "no such conversation is held"),
+                None => Denial::NoConversation.answer(),
             }
         }
     };
-    guarded(answer)
-}
-
-/// Adds the headers that keep the page to itself.
-fn guarded(mut answer: Response<Body>) -> Response<Body> {
-    let headers = answer.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        let value = HeaderValue::from_static(value);
+        answer.headers_mut().insert(name, value);
     }
     answer
+}
+
+/// Time for a server to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest answer: a server holds at most 1,000 conversations.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+const WRONG: &str = "the address must be the one that the server printed at its start, such as http://127.0.0.1:8787/page#TOKEN";
+
+/// Asks the server with the page at `address`, such as `http://127.0.0.1:8787/page#TOKEN`, for its
+/// figures: the JSON of `/page/figures`, which `docs/serve.md` describes.
+///
+/// # Errors
+///
+/// No server listens there, the token is not its own, it does not answer within five seconds, or the address or the
+/// answer is not what it should be.
+pub async fn figures(address: &str) -> Result<Value, BoxError> {
+    let asked = tokio::time::timeout(PATIENCE, ask(address)).await;
+    asked.unwrap_or_else(|_| Err("timed out".into()))
+}
+
+async fn ask(address: &str) -> Result<Value, BoxError> {
+    let (url, token) = address.split_once('#').ok_or(WRONG)?;
+    let url: Uri = url.parse().map_err(|_| WRONG)?;
+    let authority = url.authority().ok_or(WRONG)?;
+    if url.scheme_str() != Some("http") || url.path() != PATH {
+        return Err(WRONG.into());
+    }
+    let bearer = format!("Bearer {token}");
+    let request = Request::get(format!("{PATH}/figures?since=0"))
+        // The page is for this machine, by whatever address it was reached.
+        .header(header::HOST, "localhost")
+        .header(header::AUTHORIZATION, bearer)
+        .body(Empty::<Bytes>::new());
+    let request = request.map_err(|_| WRONG)?;
+    let host = authority.host().trim_matches(['[', ']']);
+    let stream = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let answer = sender.send_request(request).await?;
+    match answer.status() {
+        StatusCode::OK => {
+            let body = Limited::new(answer.into_body(), LONGEST).collect().await?;
+            let figures: Value = serde_json::from_slice(&body.to_bytes())?;
+            if !figures["conversations"].is_array() {
+                return Err("whoever answers there is not a server of Offcut".into());
+            }
+            Ok(figures)
+        }
+        StatusCode::UNAUTHORIZED => {
+            Err("the token is not this server's: it is new at each start".into())
+        }
+        other => Err(format!("the server answered with status {other}").into()),
+    }
 }

@@ -4,32 +4,71 @@ use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
+use http::Method;
 use offcut::backend::Memory;
 use offcut::format::{
     Call, Format, JsonText, Messages, Piece, RequestBody, Role, Spelled, WireFormat,
 };
 use offcut::report::{ErrorSource, Outcome as Decided};
-use offcut::{ErrorChain, Report, Settings, ToolReduction, Turn};
+use offcut::{ErrorChain, Settings, ToolReduction, Turn};
 
 use crate::gateway::breaker::{NOT_ASKED, Open};
-use crate::gateway::error::GatewayError;
-use crate::gateway::exchange::{Exchange, Purpose};
-use crate::gateway::holdout::{Group, group};
-use crate::gateway::naming::NamingSecret;
+use crate::gateway::naming::{Group, NamingSecret, group};
 use crate::gateway::outcome::{Outcome, PassReason};
-use crate::gateway::reader::{self, Tools};
-use crate::gateway::settings::ServeSettings;
-use crate::gateway::stored::Pages;
-use crate::gateway::tenant::Tenant;
+use crate::gateway::reader::{self, Pages, Tools};
+use crate::gateway::settings::{GatewayError, ServeSettings};
 use crate::gateway::watch::{Look, Watch};
 use crate::lock::locked;
 
-/// Number of sessions in a generation, and of bytes of the longest request that each was used for. Two generations are
-/// held in memory, each of which takes at most twice these bytes.
-const HELD: usize = 2048;
-const HELD_BYTES: usize = 128 << 20;
+/// Number of sessions that are held in memory, and of bytes of the longest requests that they were used for. They take at
+/// most twice these bytes. All are forgotten at once, and their records are read again.
+const HELD: usize = 4096;
+const HELD_BYTES: usize = 256 << 20;
 /// Number of conversations of which it is remembered that the provider took only the original.
 const UNTOUCHED: usize = 65_536;
+
+/// A request whose body holds a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// The format of the conversation.
+    pub(crate) format: WireFormat,
+    /// The purpose of the request.
+    pub(crate) purpose: Purpose,
+}
+
+/// The purpose of a request with a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The model's next turn.
+    Turn,
+    /// A count of tokens.
+    Count,
+}
+
+impl Exchange {
+    /// The exchange that a method and a path ask for; `None` if the request has no conversation.
+    pub(crate) fn of(method: &Method, path: &str) -> Option<Self> {
+        if method != Method::POST {
+            return None;
+        }
+        let path = path.split('?').next().unwrap_or_default();
+        let mut segments = path.trim_end_matches('/').rsplit('/');
+        let (last, before) = (segments.next()?, segments.next().unwrap_or_default());
+        let (format, purpose) = match (before, last) {
+            ("chat", "completions") => (WireFormat::OpenAiChat, Purpose::Turn),
+            ("responses", "input_tokens") => (WireFormat::Responses, Purpose::Count),
+            ("messages", "count_tokens") => (WireFormat::Anthropic, Purpose::Count),
+            (_, "responses") => (WireFormat::Responses, Purpose::Turn),
+            (_, "messages") => (WireFormat::Anthropic, Purpose::Turn),
+            (_, model) => match model.rsplit_once(':')?.1 {
+                "generateContent" | "streamGenerateContent" => (WireFormat::Gemini, Purpose::Turn),
+                "countTokens" => (WireFormat::Gemini, Purpose::Count),
+                _ => return None,
+            },
+        };
+        Some(Self { format, purpose })
+    }
+}
 
 /// The reason for clearing old results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +92,13 @@ pub(crate) struct ConversationReducer {
     untouched: Mutex<HashSet<String>>,
 }
 
-/// The sessions in memory, by the prefix of a conversation's content, and by variant. Of the others, the records are
-/// read again.
+/// The sessions in memory.
 #[derive(Default)]
 struct HeldSessions {
-    /// Each with the bytes of the longest request that it was used for.
-    newer: HashMap<(String, usize), (ToolReduction, usize)>,
-    /// Those that were not used since `newer` was begun.
-    older: HashMap<(String, usize), (ToolReduction, usize)>,
-    /// Sum of the bytes of the newer ones.
+    /// By the prefix of a conversation's content and by variant, each with the bytes of the longest request that it was
+    /// used for.
+    all: HashMap<(String, usize), (ToolReduction, usize)>,
+    /// Sum of these bytes.
     bytes: usize,
 }
 
@@ -104,7 +141,7 @@ impl ConversationReducer {
     /// original.
     pub(crate) async fn reduce(
         &self,
-        tenant: &Tenant,
+        tenant: &str,
         exchange: Exchange,
         pressure: Pressure,
         watch: &Watch,
@@ -124,7 +161,7 @@ impl ConversationReducer {
         let format = Spelled(exchange.format);
         let named = |whole: &ToolReduction, secret: &[u8], body: &mut RequestBody| {
             let messages = Messages::new(&format, body.messages_mut());
-            whole.conversation(tenant.name(), secret, &messages)
+            whole.conversation(tenant, secret, &messages)
         };
         let known: &[u8] = secret.as_deref().unwrap_or_default();
         let conversation = named(self.any(), known, body).prefix().to_owned();
@@ -157,15 +194,12 @@ impl ConversationReducer {
         let is_cold = !is_too_long && watch.state().is_cold(&conversation, &look.would);
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
         let mut has_failed = false;
-        for (variant, whole) in self.variants.iter().enumerate() {
-            if decides && reader_of(whole) != reader {
-                continue;
-            }
+        let variants = self.variants.iter().enumerate();
+        for (variant, whole) in variants.filter(|(_, whole)| !decides || reader_of(whole) == reader)
+        {
             let session = self.session(&conversation, variant, bytes, || {
                 let name = conversation.rsplit('/').nth(1);
-                let alone = whole
-                    .session(tenant.name())
-                    .session(name.unwrap_or_default());
+                let alone = whole.session(tenant).session(name.unwrap_or_default());
                 // Pages of any conversation stay whole here, so nothing is lost if a copy of another's hint is taken
                 // for a text: its client may have no right to read there, and what it leads to may be swept.
                 if self.pages.is_some() && alone.prefix() == conversation {
@@ -182,29 +216,29 @@ impl ConversationReducer {
                 repeats_only: !decides,
                 ..Turn::new(&mut messages)
             };
-            let reduced = session.reduce_turn(&mut turn).await;
-            match reduced {
-                Ok(report) => {
-                    let is_lost = report
-                        .decisions
-                        .iter()
-                        .any(|one| one.outcome == Decided::Lost);
-                    let fails = has_store_failed(&report);
-                    if is_lost || fails && !has_failed {
-                        let error = store_error(&report);
-                        log_failure(error, is_lost);
-                    }
-                    has_failed |= fails;
-                    if report.is_change() {
-                        look.add(&report);
-                        return match has_failed {
-                            true => Outcome::Partly(PassReason::Store),
-                            false => Outcome::Reduced,
-                        };
-                    }
-                }
+            let report = match session.reduce_turn(&mut turn).await {
+                Ok(report) => report,
                 Err(error) if decides => return failed(&error),
-                Err(_) => {}
+                Err(_) => continue,
+            };
+            let decisions = report.decisions.iter();
+            let of_store = decisions.filter(|one| one.error_source == Some(ErrorSource::Store));
+            let is_lost = of_store.clone().any(|one| one.outcome == Decided::Lost);
+            let fails = report.records_error.is_some()
+                || of_store.clone().any(|one| !one.outcome.is_change());
+            if is_lost || fails && !has_failed {
+                // One that is down gives the same for each result.
+                let first = of_store.clone().find_map(|one| one.error.as_deref());
+                let error = first.or(report.records_error.as_deref());
+                log_failure(error.unwrap_or_default(), is_lost);
+            }
+            has_failed |= fails;
+            if report.is_change() {
+                look.add(&report);
+                return match has_failed {
+                    true => Outcome::Partly(PassReason::Store),
+                    false => Outcome::Reduced,
+                };
             }
         }
         match has_failed {
@@ -252,40 +286,38 @@ impl ConversationReducer {
     ) -> ToolReduction {
         let mut held = locked(&self.sessions);
         let key = (conversation.to_owned(), variant);
-        let known = held.newer.remove(&key);
+        let known = held.all.remove(&key);
         held.bytes -= known.as_ref().map_or(0, |(_, bytes)| *bytes);
-        let known = known.or_else(|| held.older.remove(&key));
         let (session, longest) = known.unwrap_or_else(|| (new(), 0));
         let bytes = bytes.max(longest);
-        if held.newer.len() >= HELD || held.bytes + bytes > HELD_BYTES {
-            held.older = std::mem::take(&mut held.newer);
-            held.bytes = 0;
+        if held.all.len() >= HELD || held.bytes + bytes > HELD_BYTES {
+            *held = HeldSessions::default();
         }
         held.bytes += bytes;
-        held.newer.insert(key, (session.clone(), bytes));
+        held.all.insert(key, (session.clone(), bytes));
         session
     }
 
     /// Lets a conversation pass untouched from now on, since a provider took it only as it came. After a restart,
     /// and on every replica, one more refusal tells.
-    pub(crate) fn leave(&self, conversation: String) {
+    pub(crate) fn leave(&self, conversation: &str) {
         let mut untouched = locked(&self.untouched);
         if untouched.len() >= UNTOUCHED {
             untouched.clear();
         }
-        untouched.insert(conversation);
+        untouched.insert(conversation.to_owned());
     }
 
     /// A session that reads what any conversation of `tenant` has stored, and nothing else.
-    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> ToolReduction {
+    pub(crate) fn of_tenant(&self, tenant: &str) -> ToolReduction {
         let format = Spelled(WireFormat::OpenAiChat);
         self.any()
-            .conversation(tenant.name(), b"", &Messages::new(&format, &mut []))
+            .conversation(tenant, b"", &Messages::new(&format, &mut []))
     }
 
     /// A session that reads what one conversation of `tenant` has stored, and nothing else.
-    pub(crate) fn of_conversation(&self, tenant: &Tenant, name: &str) -> ToolReduction {
-        self.any().session(tenant.name()).session(name)
+    pub(crate) fn of_conversation(&self, tenant: &str, name: &str) -> ToolReduction {
+        self.any().session(tenant).session(name)
     }
 
     /// The reader of all conversations, for its definition.
@@ -324,22 +356,43 @@ fn fits(format: WireFormat, detected: Option<WireFormat>) -> bool {
     detected.is_none_or(|detected| detected == format || is_chat(detected) && is_chat(format))
 }
 
-/// The first of the store's errors: one that is down gives the same for each result.
-fn store_error(report: &Report) -> &str {
-    let decisions = report.decisions.iter();
-    let mut of_store = decisions.filter(|one| one.error_source == Some(ErrorSource::Store));
-    let error = of_store.find_map(|one| one.error.as_deref());
-    error
-        .or(report.records_error.as_deref())
-        .unwrap_or_default()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Returns true if something stayed because the store failed.
-fn has_store_failed(report: &Report) -> bool {
-    let mut kept = report
-        .decisions
-        .iter()
-        .filter(|decision| !decision.outcome.is_change());
-    report.records_error.is_some()
-        || kept.any(|decision| decision.error_source == Some(ErrorSource::Store))
+    #[test]
+    fn conversations_are_found_by_their_paths() {
+        let of = |path| Exchange::of(&Method::POST, path).map(|it| (it.format, it.purpose));
+        let turn = |format| Some((format, Purpose::Turn));
+        let count = |format| Some((format, Purpose::Count));
+        assert_eq!(of("/v1/chat/completions"), turn(WireFormat::OpenAiChat));
+        assert_eq!(of("/v1/responses?x=1"), turn(WireFormat::Responses));
+        assert_eq!(
+            of("/v1/responses/input_tokens"),
+            count(WireFormat::Responses)
+        );
+        assert_eq!(of("/v1/messages?beta=true"), turn(WireFormat::Anthropic));
+        assert_eq!(
+            of("/v1/messages/count_tokens"),
+            count(WireFormat::Anthropic)
+        );
+        assert_eq!(
+            of("/v1beta/models/m:generateContent"),
+            turn(WireFormat::Gemini)
+        );
+        assert_eq!(
+            of("/v1beta/models/m:countTokens"),
+            count(WireFormat::Gemini)
+        );
+        for other in [
+            "/v1/completions",
+            "/v1/messages/batches",
+            "/v1/models",
+            "/",
+            "/v1beta/models/m:embedContent",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        assert_eq!(Exchange::of(&Method::GET, "/v1/messages"), None);
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use offcut::ErrorChain;
@@ -14,13 +14,11 @@ use offcut_mcp::http::HttpClient;
 use tokio::time::timeout;
 
 use crate::gateway::body::{self, Body, ReadError};
-use crate::gateway::error::GatewayError;
-use crate::gateway::forward::words;
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::own::{self, Refusal};
-use crate::gateway::settings::ServeSettings;
+use crate::gateway::reply::{OnEnd, watched};
+use crate::gateway::settings::{GatewayError, ServeSettings};
 use crate::gateway::upstream::Upstream;
-use crate::gateway::usage::{OnEnd, watched};
 
 /// Status of a reply that did not come, in the figures.
 const UNANSWERED: u16 = 0;
@@ -67,7 +65,7 @@ impl Sender {
         upstream: &Upstream,
         on_usage: OnEnd,
     ) -> Result<Response<Body>, Refusal> {
-        let name = upstream.name();
+        let name = &*upstream.name;
         // Dropped with this future if the client leaves, as it does before a provider that hangs.
         let mut counted = CountedReply {
             metrics: &self.metrics,
@@ -75,37 +73,40 @@ impl Sender {
             status: CLIENT_LEFT,
         };
         let answered = timeout(self.patience, self.request(parts, payload)).await;
-        let response = match answered {
-            Ok(Ok(response)) => response,
+        let (status, problem) = match answered {
+            Ok(Ok(response)) => {
+                counted.status = response.status().as_u16();
+                return self.replied(response, name, on_usage);
+            }
             Ok(Err(error)) => {
                 if let Some(error) = of_client(&error) {
                     return Err(Box::new(own::not_read(error)));
                 }
-                counted.status = UNANSWERED;
-                let error = ErrorChain(&error).to_string();
-                tracing::warn!(error, "the provider did not answer");
-                let message = format!(
-                    "the provider {name} did not answer: {error}: check the network and `serve.upstreams.{name}`"
-                );
-                return own::refused(StatusCode::BAD_GATEWAY, &message);
+                let error = ErrorChain(&error);
+                let problem = format!("{error}: check the network and `serve.upstreams.{name}`");
+                (StatusCode::BAD_GATEWAY, problem)
             }
             Err(_) => {
-                counted.status = UNANSWERED;
-                tracing::warn!("the provider did not begin its answer in time");
-                let message = format!(
-                    "the provider {name} did not begin its answer in time: raise `serve.answer_seconds`, or try again"
-                );
-                return own::refused(StatusCode::GATEWAY_TIMEOUT, &message);
+                let problem = "it took too long: raise `serve.answer_seconds`, or try again";
+                (StatusCode::GATEWAY_TIMEOUT, problem.to_owned())
             }
         };
-        counted.status = response.status().as_u16();
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let message = "the provider changed the protocol, which was not asked of it";
-            return own::refused(StatusCode::BAD_GATEWAY, message);
-        }
-        if !is_plain(response.headers()) {
+        counted.status = UNANSWERED;
+        tracing::warn!(error = problem, "the provider did not answer");
+        let message = format!("the provider {name} did not answer: {problem}");
+        own::refused(status, &message)
+    }
+
+    /// A provider's reply, as it goes on.
+    fn replied(
+        &self,
+        response: Response<Incoming>,
+        name: &str,
+        on_usage: OnEnd,
+    ) -> Result<Response<Body>, Refusal> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS || !is_plain(response.headers()) {
             let message = format!(
-                "the provider {name} answered in a transfer encoding that was not asked for: it may only be `chunked`"
+                "the provider {name} answered in a protocol or a transfer encoding that was not asked for"
             );
             return own::refused(StatusCode::BAD_GATEWAY, &message);
         }
@@ -140,6 +141,23 @@ impl Sender {
         }
         self.client.send(parts, || body::full(bytes.clone())).await
     }
+}
+
+/// The head of a request to a provider. `host` and `expect` are for one server each.
+pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
+    offcut_mcp::http::strip(&mut parts.headers);
+    parts.headers.remove(header::HOST);
+    parts.headers.remove(header::EXPECT);
+    parts.uri = uri;
+    parts.version = Version::HTTP_11;
+    parts
+}
+
+/// The words that a header lists.
+pub(crate) fn words<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u8]> {
+    let values = headers.get_all(name).into_iter();
+    let words = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    words.map(<[u8]>::trim_ascii)
 }
 
 /// Counts a reply when it is dropped.

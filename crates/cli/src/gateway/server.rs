@@ -9,8 +9,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use offcut::Settings;
 use offcut::backend::{Backend, BackendError};
-use offcut::{ErrorChain, Settings};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,16 +18,15 @@ use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
 use crate::gateway::breaker::Breaker;
-use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::Metric;
 use crate::gateway::page;
-use crate::gateway::plug::Plug;
+use crate::gateway::plug::{PlugTenant, check_keys};
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::service::Service;
-use crate::gateway::settings::ServeSettings;
-use crate::gateway::tenant::Tenants;
+use crate::gateway::settings::{GatewayError, ServeSettings};
 use crate::gateway::upstream::Upstreams;
 use crate::gateway::watch::RequestRecord;
+use crate::gateway::whose::Tenants;
 use crate::lock::locked;
 
 /// A server between agents and their providers.
@@ -69,7 +68,7 @@ impl Gateway {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        settings.check()?;
+        Self::check(&settings)?;
         let opened = Mutex::new(HashMap::<String, Breaker>::new());
         let open = |url: &str| {
             let mut opened = locked(&opened);
@@ -80,11 +79,17 @@ impl Gateway {
             Ok(Arc::new(opened[url].clone()) as _)
         };
         let reducer = ConversationReducer::new(&settings, reduction, &open)?;
-        let plug = Plug::new(&settings, reduction, &open)?;
+        let keys = settings.compress_keys.iter();
+        let plug = keys.map(|(name, key)| PlugTenant::new(name, key, reduction, &open));
+        let plug = plug
+            .map(|tenant| tenant.map(Arc::new))
+            .collect::<Result<_, _>>()?;
         let stores = locked(&opened).values().cloned().collect();
         let service = Arc::new(Service::new(settings, reducer, plug, stores)?);
-        let monitor = None;
-        Ok(Self { service, monitor })
+        Ok(Self {
+            service,
+            monitor: None,
+        })
     }
 
     /// Checks settings without opening a store.
@@ -96,7 +101,7 @@ impl Gateway {
         settings.check()?;
         Tenants::new(settings)?;
         Upstreams::new(settings)?;
-        crate::gateway::plug::check_keys(&settings.compress_keys)
+        check_keys(&settings.compress_keys)
     }
 
     /// The settings.
@@ -125,20 +130,17 @@ impl Gateway {
         }
         if self.settings().cut_without_reader {
             notes.push("results are replaced even where the model can't read them back".to_owned());
-            return notes;
+        } else if !reducer.shares_machine() {
+            let reader = reduction.read_file_tool_name.as_deref();
+            notes.push(format!(
+                "agents can't open stored content as files here: only requests that have the tool {} are reduced (GET /v1/read gives its definition), and all others pass unchanged",
+                reader.unwrap_or("read_file")
+            ));
         }
-        if reducer.shares_machine() {
-            return notes;
-        }
-        let reader = reducer.any().settings().read_file_tool_name.clone();
-        let reader = reader.unwrap_or_else(|| "read_file".to_owned());
-        notes.push(format!(
-            "agents can't open stored content as files here: only requests that have the tool {reader} are reduced (GET /v1/read gives its definition), and all others pass unchanged"
-        ));
         notes
     }
 
-    /// Asks all stores whether they take content, within the time that a request has.
+    /// Asks all stores whether they take content.
     ///
     /// # Errors
     ///
@@ -210,13 +212,6 @@ impl Gateway {
             // It tells how the server stops, so it goes on.
             tokio::spawn(async move { monitor.accept(listener, &GracefulShutdown::new()).await })
         });
-        let service = self.service.clone();
-        tokio::spawn(async move {
-            if let Err(error) = service.ready().await {
-                let error = ErrorChain(&error);
-                tracing::warn!(%error, "a store takes nothing");
-            }
-        });
         let door = self.door(self.settings().max_connections, false);
         let connections = GracefulShutdown::new();
         tokio::select! {
@@ -235,11 +230,11 @@ impl Gateway {
 
     /// A way in for this many connections at once.
     fn door(&self, places: usize, is_monitor: bool) -> Door {
-        let header_bytes =
-            usize::try_from(self.settings().max_header.as_u64()).unwrap_or(usize::MAX);
+        let settings = self.settings();
+        let header_bytes = usize::try_from(settings.max_header.as_u64()).unwrap_or(usize::MAX);
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(self.settings().header_seconds))
+            .header_read_timeout(Duration::from_secs(settings.header_seconds))
             .preserve_header_case(true)
             .max_headers(offcut_mcp::http::MAX_HEADERS)
             .max_buf_size(header_bytes);
@@ -248,7 +243,6 @@ impl Gateway {
             service: self.service.clone(),
             is_monitor,
             places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
-            write_pause: Duration::from_secs(self.settings().body_seconds),
         }
     }
 }
@@ -263,8 +257,6 @@ struct Door {
     /// True on an address of their own for those who watch the server.
     is_monitor: bool,
     places: Arc<Semaphore>,
-    /// A client that reads nothing for so long gives its place back.
-    write_pause: Duration,
 }
 
 impl Door {
@@ -301,11 +293,13 @@ impl Door {
                 })
             }
         });
+        let service = self.service.clone();
         let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(self.write_pause));
+        // A client that reads nothing for so long gives its place back.
+        let write_pause = Duration::from_secs(service.settings.body_seconds);
+        stream.set_write_timeout(Some(write_pause));
         let stream = TokioIo::new(Box::pin(stream));
         let connection = connections.watch(self.http.serve_connection(stream, answer));
-        let service = self.service.clone();
         tokio::spawn(async move {
             let count = |by| service.metrics.change(Metric::Connections, &[], by);
             count(i64::from(!is_monitor));

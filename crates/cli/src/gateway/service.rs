@@ -1,25 +1,24 @@
 //! The parts that all requests share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use offcut::backend::{BackendError, ErrorKind};
+use http::StatusCode;
+use offcut::backend::BackendError;
 
 use crate::gateway::body::Uploads;
 use crate::gateway::breaker::Breaker;
-use crate::gateway::error::GatewayError;
 use crate::gateway::jobs::Jobs;
 use crate::gateway::metrics::{Metric, Metrics};
-use crate::gateway::outcome::PassReason;
-use crate::gateway::plug::Plug;
-use crate::gateway::readers::Readers;
+use crate::gateway::outcome::{self, Outcome, PassReason};
+use crate::gateway::own::{self, Refusal};
+use crate::gateway::plug::PlugTenant;
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::secret::Secret;
 use crate::gateway::send::Sender;
-use crate::gateway::settings::ServeSettings;
-use crate::gateway::tenant::Tenants;
+use crate::gateway::settings::{GatewayError, OnFailure, ServeSettings};
 use crate::gateway::upstream::Upstreams;
-use crate::gateway::watch::{BodySizes, Watch};
+use crate::gateway::watch::Watch;
+use crate::gateway::whose::{Readers, Tenants};
 
 /// The parts that all requests share.
 pub(crate) struct Service {
@@ -33,7 +32,8 @@ pub(crate) struct Service {
     pub(crate) readers: Readers,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) watch: Watch,
-    pub(crate) plug: Plug,
+    /// The gateways that call the plug.
+    pub(crate) plug: Vec<Arc<PlugTenant>>,
     stores: Vec<Breaker>,
     /// The token of the page's figures; `None` if the system gave no random bytes for one.
     pub(crate) token: Option<Secret>,
@@ -53,7 +53,7 @@ impl Service {
     pub(crate) fn new(
         settings: ServeSettings,
         reducer: ConversationReducer,
-        plug: Plug,
+        plug: Vec<Arc<PlugTenant>>,
         stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
         let metrics = Arc::<Metrics>::default();
@@ -83,26 +83,57 @@ impl Service {
         })
     }
 
-    /// Fails unless all stores take content, within the time that a request has.
+    /// Fails unless all stores take content.
     pub(crate) async fn ready(&self) -> Result<(), BackendError> {
-        let patience = Duration::from_secs(self.settings.reduce_seconds);
         let looks = self.stores.iter().map(|store| async {
-            let ready = tokio::time::timeout(patience, store.ready()).await;
-            let late = || BackendError::new(ErrorKind::Unavailable, "it takes too long");
-            let ready = ready.unwrap_or_else(|_| Err(late()));
-            let label = ("store", &*store.name());
-            let metrics = &self.metrics;
-            metrics.set(Metric::StoreAvailable, label, ready.is_ok().into());
-            ready.map_err(|error| error.while_doing(store.name()))
+            let (ready, name) = (store.ready().await, store.name());
+            let value = ready.is_ok().into();
+            self.metrics
+                .set(Metric::StoreAvailable, ("store", &name), value);
+            ready.map_err(|error| error.while_doing(name))
         });
         let looks = futures_util::future::join_all(looks).await;
         looks.into_iter().collect()
     }
 
-    /// Counts the bytes of a request that was changed.
-    pub(crate) fn count_bytes(&self, sizes: BodySizes) {
+    /// Counts the bytes of a request that was changed, before and after.
+    pub(crate) fn count_bytes(&self, sizes: [(&'static str, u64); 2]) {
         for (when, bytes) in sizes {
             self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
         }
+    }
+
+    /// Counts and logs what was not replaced. Fails if that is a failure and `on_failure` is `refuse`, which is the
+    /// outcome then.
+    pub(crate) fn note(&self, outcome: &mut Outcome) -> Result<(), Refusal> {
+        let Some(reason) = outcome.reason() else {
+            return Ok(());
+        };
+        let (name, meaning) = (reason.name(), reason.meaning());
+        self.metrics.add(Metric::Unreduced, &[("reason", name)], 1);
+        if !reason.is_failure() {
+            tracing::info!(reason = name, "a request passed unchanged");
+            return Ok(());
+        }
+        let is_refused = self.settings.on_failure == OnFailure::Refuse;
+        if is_refused {
+            *outcome = Outcome::Refused(reason);
+        }
+        // The store's error has been logged.
+        if reason != PassReason::Store || is_refused {
+            tracing::warn!(
+                reason = name,
+                outcome = outcome.name(),
+                "a request could not be reduced, or only in part: {meaning}"
+            );
+        }
+        if !is_refused {
+            return Ok(());
+        }
+        let message = format!(
+            "the request could not be reduced, since {meaning}, and `serve.on_failure` is `refuse`: see the server's log"
+        );
+        let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, &message);
+        Err(Box::new(outcome::marked(answer, *outcome)))
     }
 }

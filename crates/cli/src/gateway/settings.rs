@@ -1,4 +1,4 @@
-//! The settings of the server: the table `[serve]` of a settings file.
+//! The settings of the server, the table `[serve]` of a settings file, and the errors of setting it up.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,7 +8,6 @@ use http::Uri;
 use offcut::SettingsError;
 use serde::Deserialize;
 
-use crate::gateway::error::GatewayError;
 use crate::gateway::secret::Secret;
 
 /// The settings of a server, as the table `[serve]` of a settings file has them.
@@ -184,10 +183,6 @@ impl ServeSettings {
                 return Err(GatewayError::settings(field, problem));
             }
         }
-        if self.metrics_listen == Some(self.listen) && self.listen.port() != 0 {
-            let problem = "this is the address of `listen`: choose another one";
-            return Err(GatewayError::settings("metrics_listen", problem));
-        }
         if let Some(name) = self.upstreams.keys().find(|name| self.is_own(name)) {
             let problem = "this is the address of the server itself: write the provider's";
             return Err(GatewayError::entry("upstreams", name, problem));
@@ -226,23 +221,15 @@ impl ServeSettings {
     /// Returns true if the upstream of this name is this server, as far as its URL tells.
     fn is_own(&self, name: &str) -> bool {
         let url: Uri = self.upstreams[name].parse().unwrap_or_default();
-        let port = match url.scheme_str() {
-            Some("http") => url.port_u16().unwrap_or(80),
-            _ => return false,
-        };
         let (host, own) = (url.host().unwrap_or_default(), self.listen.ip());
+        let is_any = own.is_loopback() || own.is_unspecified();
         let is_here = match offcut_mcp::http::address(host) {
-            Some(ip) => {
-                ip == own
-                    || ip.is_unspecified() && own.is_loopback()
-                    || ip.is_loopback() && own.is_unspecified()
-            }
-            None => {
-                host.eq_ignore_ascii_case("localhost")
-                    && (own.is_loopback() || own.is_unspecified())
-            }
+            Some(ip) if ip.is_unspecified() || own.is_unspecified() => is_any,
+            Some(ip) => ip == own,
+            None => is_any && host.eq_ignore_ascii_case("localhost"),
         };
-        is_here && port == self.listen.port()
+        let is_plain = url.scheme_str() == Some("http");
+        is_plain && is_here && url.port_u16().unwrap_or(80) == self.listen.port()
     }
 
     /// Returns true if only this machine can connect, and not through a proxy either.
@@ -252,6 +239,57 @@ impl ServeSettings {
 
     pub(crate) fn max_body_bytes(&self) -> usize {
         usize::try_from(self.max_body.as_u64()).unwrap_or(usize::MAX)
+    }
+}
+
+/// A server can't be set up, or can't go on. The message says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// The table `[serve]` can't be read.
+    #[error(transparent)]
+    File(SettingsError),
+    /// The settings of the server are wrong.
+    #[error("`serve.{field}`: {problem}")]
+    Settings {
+        /// The field, such as `upstreams.openai`.
+        field: String,
+        /// The problem, and what to do about it.
+        problem: String,
+    },
+    /// The certificates that the system trusts can't be used.
+    #[error("the system's certificates can't be used; install its package of CA certificates")]
+    Certificates(#[source] rustls::Error),
+    /// The settings of the reduction are wrong, or a store can't be opened.
+    #[error(transparent)]
+    Reduction(offcut::BuildError),
+    /// No thread can be started to work on requests.
+    #[error("the server can't start its threads")]
+    Threads(#[source] std::io::Error),
+    /// No connection can be accepted.
+    #[error("the server can't accept connections")]
+    Listen(#[source] std::io::Error),
+}
+
+/// Returns true if a name has letters, digits, `-` and `_` only.
+pub(crate) fn is_plain(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
+impl GatewayError {
+    pub(crate) fn settings(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        let (field, problem) = (field.into(), problem.into());
+        Self::Settings { field, problem }
+    }
+
+    /// A problem with the entry `name` of a table. A name that could be a key, or a URL with a password, written at
+    /// its value's place, is not shown.
+    pub(crate) fn entry(table: &str, name: &str, problem: impl Into<String>) -> Self {
+        match name.len() < Secret::MIN && is_plain(name) {
+            true => Self::settings(format!("{table}.{name}"), problem),
+            false => Self::settings(table, problem),
+        }
     }
 }
 
@@ -274,12 +312,6 @@ mod tests {
         settings.check().unwrap();
         settings.metrics_listen = Some(SocketAddr::from(([0, 0, 0, 0], 8788)));
         settings.check().unwrap();
-        let taken = ServeSettings {
-            listen: settings.metrics_listen.unwrap(),
-            ..settings.clone()
-        };
-        let refused = taken.check().unwrap_err().to_string();
-        assert!(refused.contains("the address of `listen`"), "{refused}");
         settings = ServeSettings {
             metrics_listen: settings.metrics_listen,
             ..ServeSettings::default()

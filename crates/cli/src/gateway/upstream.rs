@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use http::uri::InvalidUri;
-use http::{HeaderMap, StatusCode, Uri};
+use http::{HeaderMap, Uri};
 
 use crate::gateway::credentials::{NamedCredential, OTHER, credentials};
-use crate::gateway::error::{GatewayError, is_plain};
-use crate::gateway::own::{self, Refusal};
-use crate::gateway::settings::ServeSettings;
+use crate::gateway::own::Denial;
+use crate::gateway::settings::{GatewayError, ServeSettings, is_plain};
 
 /// The providers that are known without settings.
 const PUBLIC: [(&str, &str); 3] = [
@@ -28,7 +27,7 @@ const API: [&str; 3] = ["api", "download", "upload"];
 /// A provider.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    name: String,
+    pub(crate) name: String,
     /// Its URL, without a slash at its end.
     url: String,
 }
@@ -60,10 +59,6 @@ impl Upstream {
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The provider's address for `rest`, which begins with a slash.
     pub(crate) fn uri(&self, rest: &str) -> Result<Uri, InvalidUri> {
         format!("{}{rest}", self.url).parse()
@@ -79,23 +74,21 @@ pub(crate) struct Upstreams {
 
 impl Upstreams {
     pub(crate) fn new(settings: &ServeSettings) -> Result<Self, GatewayError> {
-        let urls = PUBLIC.map(|(name, url)| (name.to_owned(), url.to_owned()));
-        let mut urls = BTreeMap::from(urls);
-        urls.extend(settings.upstreams.clone());
-        let named = urls
-            .into_iter()
-            .map(|(name, url)| Ok((name.clone(), Upstream::parse(&name, &url)?)))
-            .collect::<Result<BTreeMap<_, _>, GatewayError>>()?;
+        let mut named = BTreeMap::new();
+        let own = settings
+            .upstreams
+            .iter()
+            .map(|(name, url)| (&**name, &**url));
+        for (name, url) in PUBLIC.into_iter().chain(own) {
+            named.insert(name.to_owned(), Upstream::parse(name, url)?);
+        }
         let default = settings.default_upstream.clone();
         if default
             .as_ref()
             .is_some_and(|name| !named.contains_key(name))
         {
-            let names: Vec<_> = named.keys().map(String::as_str).collect();
-            let problem = format!(
-                "no upstream has this name: give one of {}",
-                names.join(", ")
-            );
+            let names = named.keys().cloned().collect::<Vec<_>>().join(", ");
+            let problem = format!("no upstream has this name: give one of {names}");
             return Err(GatewayError::settings("default_upstream", problem));
         }
         Ok(Self { named, default })
@@ -111,7 +104,7 @@ impl Upstreams {
         &self,
         path: &'a str,
         headers: &HeaderMap,
-    ) -> Result<Option<(&Upstream, &'a str)>, Refusal> {
+    ) -> Result<Option<(&Upstream, &'a str)>, Denial> {
         let first = path[1..].split(['/', '?']).next().unwrap_or_default();
         if let Some(upstream) = self.named.get(first) {
             let rest = &path[1 + first.len()..];
@@ -144,13 +137,8 @@ impl Upstreams {
             let owner = owners.next().flatten();
             owner.filter(|_| owners.all(|other| other == owner))
         };
-        if let Some(upstream) = named.and_then(|name| self.named.get(name)) {
-            return Ok(Some((upstream, path)));
-        }
-        own::refused(
-            StatusCode::BAD_REQUEST,
-            "the request's key is for another provider than `serve.default_upstream` says, or nothing tells whose it is: put the name of the one that is meant before the path, such as /anthropic",
-        )
+        let upstream = named.and_then(|name| self.named.get(name));
+        Ok(Some((upstream.ok_or(Denial::OthersKey)?, path)))
     }
 }
 
@@ -245,7 +233,7 @@ mod tests {
             headers.insert(credential.0, http::HeaderValue::from_static(credential.1));
         }
         match Upstreams::new(&settings).unwrap().route(path, &headers) {
-            Ok(Some((upstream, _))) => upstream.name().to_owned(),
+            Ok(Some((upstream, _))) => upstream.name.clone(),
             Ok(None) => "-".to_owned(),
             Err(_) => "!".to_owned(),
         }

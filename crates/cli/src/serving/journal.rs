@@ -74,7 +74,7 @@ fn row(record: &RequestRecord) -> Row {
     Row {
         client: journal::bounded(&record.client),
         after: record.after.bytes(),
-        replaced: record.replaced,
+        replaced: record.cut + record.cleared,
         ..Row::new(
             &record.upstream,
             session.unwrap_or_default(),

@@ -452,7 +452,7 @@ async fn a_listener_is_told_of_every_request_and_the_page_has_the_card() {
     );
     let names = told.iter().map(|record| record.conversation.is_some());
     assert_eq!(names.collect::<Vec<_>>(), [false, true, true, false]);
-    assert_eq!((told[1].replaced, told[2].replaced), (1, 0));
+    assert_eq!((told[1].cut, told[2].cut), (1, 0));
     assert_eq!(told[2].before.fresh, 0, "nothing is new in the second try");
     assert_eq!(told[2].before.bytes(), request("one", 1).len() as u64);
 

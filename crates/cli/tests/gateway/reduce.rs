@@ -477,29 +477,6 @@ async fn a_count_repeats_what_was_decided_and_decides_nothing() {
     }
 }
 
-/// Gemini's SDKs send the whole request to be counted in a field of another.
-#[tokio::test]
-async fn a_count_of_a_request_inside_of_a_body_repeats_what_was_decided() {
-    let provider = Provider::start(|_| ok("{}")).await;
-    let server = Server::reducing(&provider.url, &memory(), |settings| {
-        settings.cut_without_reader = true;
-        settings.on_failure = OnFailure::Refuse;
-    })
-    .await;
-    let (path, body) = request(WireFormat::Gemini, "a task", &long("x"), &shell());
-    let count = path.replace(":generateContent", ":countTokens");
-    let inside = |body: &str| format!("{{ \"generateContentRequest\" : {body} ,\"x\":1.0 }}\n");
-    let before = server.post(&count, &[], &inside(&body)).await;
-    assert_eq!(before.header("x-offcut"), Some("unchanged"));
-    assert_eq!(provider.last().text(), inside(&body));
-    server.post(&path, &[], &body).await;
-    let reduced = provider.last();
-    assert_ne!(reduced.text(), body);
-    let after = server.post(&count, &[], &inside(&body)).await;
-    assert_eq!(after.header("x-offcut"), Some("reduced"));
-    assert_eq!(provider.last().text(), inside(reduced.text()));
-}
-
 #[tokio::test]
 async fn a_history_that_the_provider_keeps_is_no_failure() {
     let provider = Provider::start(|_| ok("{}")).await;

@@ -1,11 +1,10 @@
 //! The reasons for which a provider's cache holds less of a request than it could.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::prompt::{PartHash, PartKind, Prompt, PromptPart};
-use super::size::Size;
+use super::prompt::{PartHash, Prompt, PromptPart, Size};
 use crate::units::BYTES_PER_TOKEN;
 use crate::usage::ProviderUsage;
 
@@ -13,8 +12,6 @@ use crate::usage::ProviderUsage;
 const LEAST: u64 = 4096;
 /// Number of requests that a request is compared with.
 const RECENT: usize = 4;
-/// Number of messages in which one that was in this place is looked for.
-const NEAR: usize = 8;
 
 /// The newest requests of a conversation, as they came and as they went on. One on the side, such as
 /// one for a summary, leaves the cache of the others as it is.
@@ -124,22 +121,29 @@ pub(crate) struct PromptMiss {
     pub(crate) tokens: u64,
 }
 
+impl PromptMiss {
+    /// The miss with its meaning, as JSON.
+    pub(crate) fn row(&self) -> Value {
+        let [kind, meaning, cure] = self.why.row();
+        json!({"kind": kind, "part": self.part.name(), "bytes": self.bytes, "tokens": self.tokens, "meaning": meaning, "cure": cure})
+    }
+}
+
 /// Sums of misses by reason: their number, bytes and tokens.
 #[derive(Debug, Default)]
-pub(crate) struct MissSums([[u64; 3]; Why::ALL.len()]);
+pub(crate) struct MissSums(BTreeMap<Why, [u64; 3]>);
 
 impl MissSums {
     pub(crate) fn add(&mut self, miss: &PromptMiss) {
-        let [count, bytes, tokens] = &mut self.0[miss.why as usize];
+        let [count, bytes, tokens] = self.0.entry(miss.why).or_default();
         *count += 1;
         *bytes += miss.bytes;
         *tokens += miss.tokens;
     }
 
     pub(crate) fn rows(&self) -> Value {
-        let sums = Why::ALL.iter().zip(&self.0);
-        let rows = sums.filter(|(_, sum)| sum[0] > 0).map(|(why, sum)| {
-            let ([kind, meaning, cure], [count, bytes, tokens]) = (why.row(), sum);
+        let rows = self.0.iter().map(|(why, [count, bytes, tokens])| {
+            let [kind, meaning, cure] = why.row();
             json!({"kind": kind, "count": count, "bytes": bytes, "tokens": tokens, "meaning": meaning, "cure": cure})
         });
         rows.collect()
@@ -153,17 +157,11 @@ rows! {
             "another model was asked",
             "keep one model for a conversation"],
         Tools => ["tools",
-            "a tool was added, removed or changed",
-            "send all tools from the first call on, each in the same words"],
-        ToolOrder => ["tool-order",
-            "the tools came in another order",
-            "sort the tools by name"],
-        Dated => ["dated",
-            "a date, a time or a number in the instructions changed",
-            "move it to the end of the last message"],
+            "a tool was added, removed, changed or moved",
+            "send all tools from the first call on, in the same words and order, such as that of their names"],
         Instructions => ["instructions",
-            "the instructions changed",
-            "add what is new to the last message"],
+            "the instructions changed, such as a date, a time or a number in them",
+            "move what changes to the end of the last message"],
         Options => ["options",
             "an option that is part of the prompt changed: thinking, the choice of tools, or the answer's schema",
             "keep it for a conversation"],
@@ -173,12 +171,9 @@ rows! {
         Removed => ["removed",
             "messages that were sent already are gone",
             "compact seldom, and much at once"],
-        Thinking => ["thinking",
-            "the model's thinking was left out of its earlier messages",
-            "send its messages back as they came"],
         Edited => ["edited",
             "a message that was sent already has changed",
-            "leave earlier messages as they are"],
+            "leave earlier messages as they came, the model's thinking among them"],
         Reduced => ["reduced",
             "this server has cleared old results",
             "if it happens often, raise `clear_at_least_tokens`"],
@@ -229,40 +224,22 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
 
 /// The reason for a difference in a part; `None` if one prompt only goes on where the other ends.
 fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
-    let (now, before) = (now.from(part), before.from(part));
     Some(match part {
         PromptPart::Request | PromptPart::Model => Why::Model,
-        PromptPart::Tool(_) if tools(now) == tools(before) => Why::ToolOrder,
         PromptPart::Tool(_) => Why::Tools,
+        PromptPart::Instructions => Why::Instructions,
         PromptPart::Options => Why::Options,
-        PromptPart::Instructions | PromptPart::Message(_) => {
-            let (own, other) = (now.first()?, before.first()?);
-            let is_near = now.iter().take(NEAR).any(|one| one.hash == other.hash);
-            match (own.kind, other.kind) {
-                (PartKind::Instructions, PartKind::Instructions) if own.gist == other.gist => {
-                    Why::Dated
-                }
-                (PartKind::Instructions, PartKind::Instructions) => Why::Instructions,
-                _ if own.gist == other.gist => Why::Thinking,
-                _ if is_near => Why::Inserted,
-                _ => match rejoined(now, before) {
-                    Some((0, gone)) if is_thinking(&before[..gone]) => Why::Thinking,
-                    Some((new, gone)) if gone > new => Why::Removed,
-                    _ => Why::Edited,
-                },
+        PromptPart::Message(_) => {
+            let (now, before) = (now.from(part), before.from(part));
+            let is_instruction = now.first()?.instructs && before.first()?.instructs;
+            match rejoined(now, before) {
+                _ if is_instruction => Why::Instructions,
+                Some((new, gone)) if new > gone => Why::Inserted,
+                Some((new, gone)) if new < gone => Why::Removed,
+                _ => Why::Edited,
             }
         }
     })
-}
-
-/// The hashes of the tools in some parts, in an order of their own.
-fn tools(parts: &[PartHash]) -> Vec<u64> {
-    let tools = parts
-        .iter()
-        .take_while(|part| matches!(part.at, PromptPart::Tool(_)));
-    let mut hashes: Vec<u64> = tools.map(|tool| tool.hash).collect();
-    hashes.sort_unstable();
-    hashes
 }
 
 /// The numbers of messages now and before until both go on with the same one.
@@ -273,12 +250,6 @@ fn rejoined(now: &[PartHash], before: &[PartHash]) -> Option<(usize, usize)> {
     }
     let mut now = now.iter().enumerate();
     now.find_map(|(at, message)| Some((at, *places.get(&message.hash)?)))
-}
-
-fn is_thinking(messages: &[PartHash]) -> bool {
-    messages
-        .iter()
-        .all(|message| message.kind == PartKind::Thinking)
 }
 
 #[cfg(test)]
@@ -360,7 +331,7 @@ mod tests {
             }
             1 => {
                 body["tools"].as_array_mut().unwrap().swap(1, 2);
-                (Why::ToolOrder, "tool 2".into())
+                (Why::Tools, "tool 2".into())
             }
             2 => {
                 body["tools"].as_array_mut().unwrap().remove(1);
@@ -391,14 +362,7 @@ mod tests {
                 };
                 let new = if kind == 4 && is_chat { "10:45" } else { new };
                 *text = text.as_str().unwrap().replace(old, new).into();
-                (
-                    if kind == 4 {
-                        Why::Dated
-                    } else {
-                        Why::Instructions
-                    },
-                    place.into(),
-                )
+                (Why::Instructions, place.into())
             }
             6 if is_chat => {
                 body["response_format"] = json!({"type": "json_object"});
@@ -421,14 +385,14 @@ mod tests {
                     .as_object_mut()
                     .unwrap()
                     .remove("reasoning_content");
-                (Why::Thinking, place(at - 1))
+                (Why::Edited, place(at - 1))
             }
             9 => {
                 messages[at - 1]["content"]
                     .as_array_mut()
                     .unwrap()
                     .remove(0);
-                (Why::Thinking, place(at - 1))
+                (Why::Edited, place(at - 1))
             }
             10 => {
                 messages[at]["content"] = json!("[old result removed]");
@@ -504,31 +468,20 @@ mod tests {
     }
 
     #[test]
-    fn all_tools_of_gemini_are_in_one_item_and_its_model_in_the_path() {
-        let body = |names: &[&str]| {
-            let declared = names.iter().map(|name| json!({"name": name}));
-            let declared: Vec<Value> = declared.collect();
-            json!({
-                "tools": [{"functionDeclarations": declared}],
+    fn the_model_of_gemini_is_in_the_path() {
+        let of = |tool: &str, model| {
+            let body = json!({
+                "tools": [{"functionDeclarations": [{"name": tool}]}],
                 "contents": [{"role": "user", "parts": [{"text": long("task ")}]}],
-            })
+            });
+            let body = body.to_string();
+            let read = RequestBody::parse(&*body).unwrap();
+            Prompt::of(&read, body.len() as u64, model)
         };
-        let of = |names: &[&str], model| {
-            let body = body(names).to_string();
-            Prompt::of(
-                &RequestBody::parse(&*body).unwrap(),
-                body.len() as u64,
-                model,
-            )
-        };
-        let before = of(&["a", "b", "c"], "m");
+        let before = of("a", "m");
         for (now, expected) in [
-            (
-                of(&["a", "c", "b"], "m"),
-                (Why::ToolOrder, PromptPart::Tool(1)),
-            ),
-            (of(&["a", "b"], "m"), (Why::Tools, PromptPart::Tool(2))),
-            (of(&["a", "b", "c"], "n"), (Why::Model, PromptPart::Model)),
+            (of("b", "m"), (Why::Tools, PromptPart::Tool(0))),
+            (of("a", "n"), (Why::Model, PromptPart::Model)),
         ] {
             let found = miss([&now, &now], [&before, &before], 0).unwrap();
             assert_eq!((found.why, found.part), expected);
@@ -579,28 +532,6 @@ mod tests {
         }
         let edited = Some((Why::Edited, "message 5".to_owned()));
         assert_eq!(found(&cleared, &before), edited);
-    }
-
-    #[test]
-    fn a_round_that_begins_with_thinking_is_removed_or_only_its_thinking() {
-        let body = |rounds: std::ops::Range<usize>| {
-            let mut input = vec![json!({"role": "user", "content": "task"})];
-            for n in rounds {
-                input.push(json!({"type": "reasoning", "id": format!("r{n}"), "summary": []}));
-                input.push(json!({"type": "function_call", "call_id": format!("c{n}"), "name": "a", "arguments": "{}"}));
-                input.push(json!({"type": "function_call_output", "call_id": format!("c{n}"), "output": long("line ")}));
-            }
-            json!({"model": "m", "input": input})
-        };
-        let mut now = body(0..4);
-        let input = now["input"].as_array_mut().unwrap();
-        let round: Vec<Value> = input.drain(1..4).collect();
-        let removed = Some((Why::Removed, "message 2".to_owned()));
-        assert_eq!(found(&now, &body(0..3)), removed);
-        let input = now["input"].as_array_mut().unwrap();
-        input.splice(1..1, round[1..].to_vec());
-        let thinking = Some((Why::Thinking, "message 2".to_owned()));
-        assert_eq!(found(&now, &body(0..3)), thinking);
     }
 
     #[test]

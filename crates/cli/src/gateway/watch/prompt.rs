@@ -1,16 +1,11 @@
 //! The part of a request that its provider's cache may hold, and for how long.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use offcut::format::{JsonText, RequestBody, WireFormat};
 use offcut::json::{Kind, Node, View};
-use regex::Regex;
-use serde_json::Value;
-
-use super::size::Size;
 
 const MARK: &str = "cache_control";
 /// Fields with the model's instructions.
@@ -20,10 +15,29 @@ const INSTRUCTIONS: [&str; 4] = [
     "systemInstruction",
     "system_instruction",
 ];
-/// Fields of a message with the model's thinking.
-const THINKING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 /// Number of lists and objects around a value from which on it counts as it is spelled.
 const DEEP: usize = 64;
+
+/// Bytes of a request's body.
+///
+/// A provider's cache holds what the previous request of the conversation began with: model, tools,
+/// instructions and messages, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Size {
+    /// Bytes that the previous request of the conversation had too.
+    pub cached: u64,
+    /// All other bytes.
+    pub fresh: u64,
+}
+
+impl Size {
+    /// The length of the body.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        self.cached + self.fresh
+    }
+}
 
 /// A request's body, as far as it can be compared with the one before it: lengths and hashes of its
 /// parts.
@@ -32,6 +46,8 @@ pub(crate) struct Prompt {
     /// In the order in which a provider reads them; empty if the body was not read.
     parts: Arc<[PartHash]>,
     bytes: u64,
+    /// True if all bytes count as cached, for nobody knows what came before.
+    is_cached: bool,
     /// True if only what stands before a mark is cached.
     goes_by_marks: bool,
     /// True if the end of the request counts as marked.
@@ -44,11 +60,12 @@ pub(crate) struct Prompt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartHash {
     pub(super) at: PromptPart,
+    /// A hash of what the model reads. Cache marks do not belong to that, and move from call to call; a text is the same
+    /// in a block of its own, which a mark needs.
     pub(super) hash: u64,
-    /// A hash without what often changes alone: dates in instructions, and the model's thinking.
-    pub(super) gist: u64,
     pub(super) bytes: u64,
-    pub(super) kind: PartKind,
+    /// True for a message with instructions.
+    pub(super) instructs: bool,
     is_marked: bool,
     /// True if a mark asks for an hour instead of five minutes.
     lasts_an_hour: bool,
@@ -65,16 +82,6 @@ pub(crate) enum PromptPart {
     /// Options that a cache depends on. All bytes of a body that are in no other part count here.
     Options,
     Message(u32),
-}
-
-/// The kind of a part, as far as a cache is concerned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum PartKind {
-    Instructions,
-    /// A message with thinking alone.
-    Thinking,
-    #[default]
-    Other,
 }
 
 impl Prompt {
@@ -98,7 +105,6 @@ impl Prompt {
             ..PartHash::default()
         };
         let mut instructions = part(PromptPart::Instructions, 0);
-        instructions.kind = PartKind::Instructions;
         let (mut model, mut options, mut is_long) = (hash(model), 0, false);
         for (name, text) in body.fields() {
             match name {
@@ -118,8 +124,9 @@ impl Prompt {
             }
         }
         let tools = body.tools();
-        let tools = tools.iter().flat_map(declared).zip(0..);
         let tools = tools
+            .iter()
+            .zip(0..)
             .filter_map(|(tool, at)| PartHash::parsed(PromptPart::Tool(at), &tool.to_string()));
         let messages = body.messages().iter().zip(0..);
         let messages = messages.map(|(text, at)| PartHash::of(PromptPart::Message(at), text));
@@ -142,6 +149,14 @@ impl Prompt {
         Self {
             bytes,
             ..Self::default()
+        }
+    }
+
+    /// A body that is not read, and counts as cached.
+    pub(crate) fn cached(bytes: u64) -> Self {
+        Self {
+            is_cached: true,
+            ..Self::unread(bytes)
         }
     }
 
@@ -212,22 +227,17 @@ impl Prompt {
 
     /// Number of bytes at the beginning that the provider was asked to keep when `before` was sent.
     pub(super) fn kept_of(&self, before: &Self) -> u64 {
-        let (part, front) = self.differs_from(before);
-        if !before.goes_by_marks {
-            return front;
-        }
-        if !matches!(part, PromptPart::Message(_)) {
-            return 0;
-        }
-        let (mut kept, mut end) = (0, 0);
-        for (at, (own, other)) in self.same(before).enumerate() {
-            // A mark that has moved on since makes the earlier message longer.
-            end += own.bytes;
-            if other.is_marked || before.marks_end && at + 1 == before.parts.len() {
-                kept = end;
-            }
-        }
-        kept
+        let same = self.same(before).count();
+        let kept = match before.goes_by_marks {
+            true if before.marks_end && same == before.parts.len() => same,
+            true => before.parts[..same]
+                .iter()
+                .rposition(|part| part.is_marked)
+                .map_or(0, |last| last + 1),
+            false => same,
+        };
+        // A mark that has moved on since makes the earlier message longer.
+        self.parts[..kept].iter().map(|part| part.bytes).sum()
     }
 
     /// Number of bytes from a part on that were sent in `before` too, wherever they stood.
@@ -248,8 +258,7 @@ impl Prompt {
     /// A hash of the first message that is not an instruction, which a conversation keeps.
     pub(crate) fn beginning(&self) -> Option<u64> {
         let mut messages = self.from(PromptPart::Message(0)).iter();
-        let first = messages.find(|message| message.kind != PartKind::Instructions)?;
-        Some(first.hash)
+        Some(messages.find(|message| !message.instructs)?.hash)
     }
 
     /// Returns true if the cache's lifetime is known, and over after so many seconds.
@@ -259,10 +268,13 @@ impl Prompt {
 
     /// The size of this body, sent after the body `before` of the same conversation.
     pub(super) fn after(&self, before: &Self) -> Size {
-        let (_, cached) = self.differs_from(before);
-        // Numbers in tools may be longer as they are spelled here.
-        let cached = cached.min(self.bytes);
-        Size::new(cached, self.bytes - cached)
+        let cached = match self.is_cached {
+            true => self.bytes,
+            // Numbers in tools may be longer as they are spelled here.
+            false => self.differs_from(before).1.min(self.bytes),
+        };
+        let fresh = self.bytes - cached;
+        Size { cached, fresh }
     }
 }
 
@@ -286,41 +298,60 @@ impl PartHash {
     }
 
     fn of(at: PromptPart, json: &JsonText) -> Self {
-        let root = Node::root(json);
+        let (root, text) = (Node::root(json), json.as_str());
         let is_message = matches!(at, PromptPart::Message(_));
-        let role = root.text("role");
-        let (kind, without) = match role {
-            _ if at == PromptPart::Instructions => (PartKind::Instructions, Without::Dates),
-            "system" | "developer" if is_message => (PartKind::Instructions, Without::Dates),
-            "assistant" | "model" if is_message => (PartKind::Other, Without::Thinking),
-            "" if is_message && root.text("type") == "reasoning" => {
-                (PartKind::Thinking, Without::Marks)
-            }
-            _ => (PartKind::Other, Without::Marks),
-        };
-        let whole = JsonHash::of(json, Without::Marks);
-        let hash = whole.hasher.finish();
-        Self {
+        let mut part = Self {
             at,
-            hash,
-            gist: match without {
-                Without::Marks => hash,
-                _ => JsonHash::of(json, without).hasher.finish(),
-            },
-            bytes: json.as_str().len() as u64,
-            kind,
-            is_marked: whole.is_marked,
-            lasts_an_hour: whole.lasts_an_hour,
+            bytes: text.len() as u64,
+            instructs: is_message && matches!(root.text("role"), "system" | "developer"),
+            ..Self::default()
+        };
+        let mut hasher = DefaultHasher::default();
+        part.add(root, text, &mut hasher, 0);
+        part.hash = hasher.finish();
+        part
+    }
+
+    /// Adds a value of the `text` to a hash, and notes its marks.
+    fn add(&mut self, node: Node<'_>, text: &str, hasher: &mut DefaultHasher, depth: usize) {
+        let is_block = |node: Node<'_>| node.text("type") == "text";
+        let bracket = |hasher: &mut DefaultHasher, bracket, is_text: bool| {
+            if !is_text {
+                hasher.write_u8(bracket);
+            }
+        };
+        match node.kind() {
+            Kind::Object if depth < DEEP => {
+                let is_text = is_block(node);
+                bracket(hasher, b'{', is_text);
+                for (name, value) in node.fields() {
+                    match name {
+                        MARK if value.is_object() => {
+                            self.is_marked = true;
+                            self.lasts_an_hour |= value.text("ttl") == "1h";
+                            continue;
+                        }
+                        "type" if is_text => continue,
+                        "text" if is_text => {}
+                        _ => name.hash(hasher),
+                    }
+                    self.add(value, text, hasher, depth + 1);
+                }
+                bracket(hasher, b'}', is_text);
+            }
+            Kind::Array if depth < DEEP => {
+                let mut items = node.items();
+                let is_text =
+                    matches!((items.next(), items.next()), (Some(only), None) if is_block(only));
+                bracket(hasher, b'[', is_text);
+                for item in node.items() {
+                    self.add(item, text, hasher, depth + 1);
+                }
+                bracket(hasher, b']', is_text);
+            }
+            _ => text[node.range()].hash(hasher),
         }
     }
-}
-
-/// The tools in an item of `tools`: Gemini has lists of them there.
-fn declared(item: &Value) -> &[Value] {
-    let fields = item.as_object().filter(|fields| fields.len() == 1);
-    let mut names = ["functionDeclarations", "function_declarations"].into_iter();
-    let list = fields.and_then(|fields| names.find_map(|name| fields.get(name)?.as_array()));
-    list.map_or(std::slice::from_ref(item), Vec::as_slice)
 }
 
 fn hash(of: impl Hash) -> u64 {
@@ -329,114 +360,9 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The part of a text that a hash leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Without {
-    /// Cache marks, which move from call to call and do not belong to what the model reads.
-    Marks,
-    /// Dates and numbers too.
-    Dates,
-    /// The model's thinking too.
-    Thinking,
-}
-
-/// A hash of some JSON as the model reads it. A text is the same in a block of its own, which a mark needs.
-struct JsonHash<'t> {
-    text: &'t str,
-    without: Without,
-    hasher: DefaultHasher,
-    is_marked: bool,
-    lasts_an_hour: bool,
-}
-
-impl<'t> JsonHash<'t> {
-    fn of(json: &'t JsonText, without: Without) -> Self {
-        let mut hash = Self {
-            text: json.as_str(),
-            without,
-            hasher: DefaultHasher::default(),
-            is_marked: false,
-            lasts_an_hour: false,
-        };
-        hash.add(Node::root(json), 0);
-        hash
-    }
-
-    fn add(&mut self, node: Node<'_>, depth: usize) {
-        match node.kind() {
-            Kind::Object if depth < DEEP => self.add_object(node, depth + 1),
-            Kind::Array if depth < DEEP => {
-                let items = node.items();
-                let items: Vec<_> = items
-                    .filter(|item| depth != 1 || !self.leaves_out(*item))
-                    .collect();
-                let is_text = matches!(items[..], [only] if only.text("type") == "text");
-                self.bracket(b'[', is_text);
-                items.into_iter().for_each(|item| self.add(item, depth + 1));
-                self.bracket(b']', is_text);
-            }
-            _ => {
-                let text = &self.text[node.range()];
-                let text = match self.without {
-                    Without::Dates => undated(text),
-                    _ => text.into(),
-                };
-                text.hash(&mut self.hasher);
-            }
-        }
-    }
-
-    fn add_object(&mut self, object: Node<'_>, depth: usize) {
-        let is_text = object.text("type") == "text";
-        self.bracket(b'{', is_text);
-        for (name, value) in object.fields() {
-            match name {
-                MARK if value.is_object() => {
-                    self.is_marked = true;
-                    self.lasts_an_hour |= value.text("ttl") == "1h";
-                }
-                "type" if is_text => {}
-                "text" if is_text => self.add(value, depth),
-                _ if depth == 1
-                    && self.without == Without::Thinking
-                    && THINKING.contains(&name) => {}
-                _ => {
-                    name.hash(&mut self.hasher);
-                    self.add(value, depth);
-                }
-            }
-        }
-        self.bracket(b'}', is_text);
-    }
-
-    fn bracket(&mut self, bracket: u8, is_text: bool) {
-        if !is_text {
-            self.hasher.write_u8(bracket);
-        }
-    }
-
-    fn leaves_out(&self, item: Node<'_>) -> bool {
-        let is_thinking = matches!(item.text("type"), "thinking" | "redacted_thinking");
-        let is_thought = || item.get("thought").and_then(View::as_bool) == Some(true);
-        self.without == Without::Thinking && (is_thinking || is_thought())
-    }
-}
-
-/// A text with zeros in place of dates and numbers.
-fn undated(text: &str) -> Cow<'_, str> {
-    static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let names = r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b";
-        Regex::new(&format!("{names}|[0-9]+")).ok()
-    });
-    match &*DATES {
-        Some(dates) => dates.replace_all(text, "0"),
-        None => text.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

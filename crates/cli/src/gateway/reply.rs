@@ -1,23 +1,189 @@
-//! The provider's own count of input tokens, read from a copy of its reply.
+//! A provider's replies, read from a copy as they pass: what was refused and why, and the count of input tokens.
 
-use http::{HeaderMap, header};
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use memchr::memmem;
+use memchr::{memmem, memrchr2};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::timeout;
 
-use crate::gateway::body::{Body, BoxError};
-use crate::gateway::encoding::BodyDecoder;
+use crate::gateway::body::{self, Body, BoxError};
+use crate::gateway::encoding::{BodyDecoder, ContentEncoding};
 use crate::usage::ProviderUsage;
 
+/// Words by which providers say that a request is too long. Clients react to them by compacting.
+const TOO_LONG: [&str; 14] = [
+    "prompt is too long",
+    "input is too long",
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "exceeds the maximum number of tokens",
+    "exceed context limit",
+    "too many tokens",
+    "request_too_large",
+    "maximum prompt length",
+    "available context size",
+    "exceed_context_size",
+    "` must have less than",
+    "max_new_tokens` must be",
+];
+
+/// Places of an error in the replies of providers, and the fields of it that may say so.
+const ERRORS: [&str; 4] = ["", "/error", "/response/error", "/0/error"];
+const SAYING: [&str; 5] = ["message", "code", "type", "status", "detail"];
+
+/// Returns true if the body of a refusal says that the prompt is too long. Of JSON, only the message counts:
+/// some servers send back what they refuse, and a tool's result may say anything.
+fn says_too_long(body: &[u8]) -> bool {
+    match serde_json::from_slice(body) {
+        Ok(body) => is_too_long(&body),
+        Err(_) => has_words(&String::from_utf8_lossy(body)),
+    }
+}
+
+/// Returns true if an error says that the prompt is too long.
+fn is_too_long(error: &Value) -> bool {
+    let mut errors = ERRORS.iter().filter_map(|at| error.pointer(at));
+    errors.any(|error| {
+        let fields = SAYING.iter().map(|field| &error[field]).chain([error]);
+        fields.filter_map(Value::as_str).any(has_words)
+    })
+}
+
+fn has_words(text: &str) -> bool {
+    let text = text.to_lowercase();
+    TOO_LONG.iter().any(|words| text.contains(words))
+}
+
+/// Maximum length in bytes of the beginning of a reply that is examined.
+const LONGEST_ERROR: usize = 1024 * 1024;
+
+/// Time for the body of an error, which begins at once where the answer itself may take long.
+const ERROR_TIME: Duration = Duration::from_secs(30);
+
+/// Time for which the first events of a stream wait for the one that tells whether the request was taken.
+const OPENING_TIME: Duration = Duration::from_secs(2);
+
+/// Events that say only that a request has arrived.
+const OPENING: [&str; 4] = [
+    "response.created",
+    "response.queued",
+    "response.in_progress",
+    "ping",
+];
+
+/// A provider's reason for not taking a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    TooLong,
+    Otherwise,
+}
+
+/// Reads the beginning of a reply, within a time, if it may be a refusal. Returns the reply, whole again, and
+/// whether the request was refused: by a status, or as too long by the first event of a stream.
+pub(crate) async fn examined(
+    reply: Response<Body>,
+    patience: Duration,
+) -> (Response<Body>, Option<Refused>) {
+    let is_refusal = matches!(
+        reply.status(),
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE
+    );
+    let headers = reply.headers();
+    let decoder = BodyDecoder::of(headers).filter(|_| is_event_stream(headers));
+    if is_refusal {
+        let (parts, body) = reply.into_parts();
+        let encoding = ContentEncoding::of(&parts.headers);
+        let (read, body) = begun(body, patience.min(ERROR_TIME), |_| true).await;
+        let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR));
+        let is_too_long = parts.status == StatusCode::PAYLOAD_TOO_LARGE
+            || text.is_some_and(|text| says_too_long(&text));
+        let refused = match is_too_long {
+            true => Refused::TooLong,
+            false => Refused::Otherwise,
+        };
+        return (Response::from_parts(parts, body), Some(refused));
+    }
+    let Some(mut decoder) = decoder else {
+        return (reply, None);
+    };
+    let (parts, body) = reply.into_parts();
+    let (mut text, mut passed) = (Vec::new(), 0);
+    let opens = |read: &[u8]| {
+        let decoded = decoder.pass(&read[passed..], |piece| text.extend_from_slice(piece));
+        passed = read.len();
+        decoded.is_ok() && text.len() <= LONGEST_ERROR && first_event(&text).is_none()
+    };
+    let (_, body) = begun(body, patience.min(OPENING_TIME), opens).await;
+    let event = first_event(&text).and_then(|event| serde_json::from_slice(event).ok());
+    let refused = event.filter(is_too_long).map(|_| Refused::TooLong);
+    (Response::from_parts(parts, body), refused)
+}
+
+/// Reads the beginning of a body as long as `goes_on` is true of it, within a time. Returns the beginning, and
+/// the whole body again.
+async fn begun(
+    mut body: Body,
+    patience: Duration,
+    mut goes_on: impl FnMut(&[u8]) -> bool,
+) -> (Bytes, Body) {
+    let mut read = Vec::new();
+    let next = timeout(patience, async {
+        while read.len() <= LONGEST_ERROR && goes_on(&read) {
+            let next = body.frame().await;
+            let data = next
+                .as_ref()
+                .and_then(|next| next.as_ref().ok()?.data_ref());
+            let Some(data) = data else {
+                // Trailers, an error, or the end.
+                return next;
+            };
+            read.extend_from_slice(data);
+        }
+        None
+    })
+    .await;
+    let read = Bytes::from(read);
+    (read.clone(), body::begun(read, next.ok().flatten(), body))
+}
+
+/// The data of the first event of a stream that says more than that the request has arrived.
+fn first_event(read: &[u8]) -> Option<&[u8]> {
+    let whole = memrchr2(b'\n', b'\r', read)?;
+    let lines = read[..whole].split(|byte| matches!(byte, b'\n' | b'\r'));
+    let mut events = lines.filter_map(|line| line.strip_prefix(b"data:"));
+    events.find(|event| {
+        let event: Option<TypedEvent<'_>> = serde_json::from_slice(event).ok();
+        event.is_none_or(|event| !OPENING.contains(&&*event.kind))
+    })
+}
+
+/// The type of an event.
+#[derive(Deserialize)]
+struct TypedEvent<'e> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'e, str>,
+}
+
 /// Finds the usage in a reply that passes in pieces, in bounded memory.
-pub(crate) struct UsageScan {
+struct UsageScan {
     decoder: Option<BodyDecoder>,
     is_stream: bool,
     /// The end of the line that has begun, or of all of a reply that is not a stream: at least [`TAIL`] bytes, and at
     /// most twice as many.
     held: Vec<u8>,
     found: ProviderUsage,
+    on_end: Option<OnEnd>,
 }
+
+/// Called once, with the usage, when a reply has ended or its client has gone.
+pub(crate) type OnEnd = Box<dyn FnOnce(ProviderUsage) + Send>;
 
 /// Bytes of a line, or of a reply, that are held at its end. Providers count after the content.
 const TAIL: usize = 32 * 1024;
@@ -25,14 +191,16 @@ const TAIL: usize = 32 * 1024;
 const FIELDS: [&[u8]; 2] = [b"\"usage\"", b"\"usageMetadata\""];
 /// The most fields of these names that are read in one line.
 const TRIES: usize = 16;
+
 impl UsageScan {
     /// Prepares for a reply with these headers.
-    pub(crate) fn new(headers: &HeaderMap) -> Self {
+    fn new(headers: &HeaderMap, on_end: Option<OnEnd>) -> Self {
         Self {
             decoder: BodyDecoder::of(headers),
             is_stream: is_event_stream(headers),
             held: Vec::new(),
             found: ProviderUsage::default(),
+            on_end,
         }
     }
 
@@ -74,9 +242,17 @@ impl UsageScan {
     }
 
     /// The last usage of a reply that has ended: a stream repeats and corrects it.
-    pub(crate) fn end(&mut self) -> ProviderUsage {
+    fn end(&mut self) -> ProviderUsage {
         self.end_line();
         self.found
+    }
+}
+
+impl Drop for UsageScan {
+    fn drop(&mut self) {
+        if let Some(on_end) = self.on_end.take() {
+            on_end(self.end());
+        }
     }
 }
 
@@ -103,23 +279,6 @@ fn found_in(text: &[u8]) -> Option<ProviderUsage> {
     })
 }
 
-/// A reply that passes, whose usage is told once it has ended.
-struct WatchedReply {
-    scan: UsageScan,
-    on_end: Option<OnEnd>,
-}
-
-/// Called once, with the usage, when a reply has ended or its client has gone.
-pub(crate) type OnEnd = Box<dyn FnOnce(ProviderUsage) + Send>;
-
-impl Drop for WatchedReply {
-    fn drop(&mut self) {
-        if let Some(on_end) = self.on_end.take() {
-            on_end(self.scan.end());
-        }
-    }
-}
-
 /// The body of a reply with these headers, which passes untouched. `on_break` is called if it breaks off.
 pub(crate) fn watched(
     body: Incoming,
@@ -127,13 +286,10 @@ pub(crate) fn watched(
     on_end: OnEnd,
     on_break: impl Fn(&hyper::Error) + Send + 'static,
 ) -> Body {
-    let mut reply = WatchedReply {
-        scan: UsageScan::new(headers),
-        on_end: Some(on_end),
-    };
+    let mut scan = UsageScan::new(headers, Some(on_end));
     let body = offcut_mcp::http::flushed(body).map_frame(move |frame| {
         if let Some(data) = frame.data_ref() {
-            reply.scan.pass(data);
+            scan.pass(data);
         }
         frame
     });
@@ -150,10 +306,31 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_is_too_long_is_told_from_what_is_wrong() {
+        for text in [
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+            r#"{"error":{"message":"This model's maximum context length is 128000 tokens.","code":"context_length_exceeded"}}"#,
+            r#"{"code":"invalid","error":"This model's maximum prompt length is 131072 but the request contains 140000 tokens."}"#,
+            r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
+            r#"{"error":"Input validation error: `inputs` must have less than 4095 tokens. Given: 9000","error_type":"validation"}"#,
+            r#"{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+        ] {
+            assert!(says_too_long(text.as_bytes()), "{text}");
+        }
+        for text in [
+            r#"{"error":{"message":"messages.3: `tool_result` without `tool_use`"}}"#,
+            r#"{"detail":[{"type":"missing","loc":["body"],"msg":"Field required","input":{"content":"the context window"}}]}"#,
+            "",
+        ] {
+            assert!(!says_too_long(text.as_bytes()), "{text}");
+        }
+    }
+
     fn scanned(kind: &'static str, text: &str) -> ProviderUsage {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        let mut scan = UsageScan::new(&headers);
+        let mut scan = UsageScan::new(&headers, None);
         for piece in text.as_bytes().chunks(5) {
             scan.pass(piece);
         }
@@ -218,7 +395,7 @@ mod tests {
         for kind in ["text/event-stream", "application/json"] {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-            let mut scan = UsageScan::new(&headers);
+            let mut scan = UsageScan::new(&headers, None);
             scan.pass(b"data: {\"text\":\"");
             for length in [1, 100_000, TAIL, 5_000_000] {
                 scan.pass(&vec![b'x'; length]);
@@ -244,7 +421,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            let mut scan = UsageScan::new(&headers);
+            let mut scan = UsageScan::new(&headers, None);
             scan.pass(&encoder.finish().unwrap());
             assert!(scan.decoder.is_none(), "{kind}");
             assert_eq!(scan.end(), ProviderUsage::default());

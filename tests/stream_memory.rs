@@ -27,8 +27,9 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const LIMIT: usize = 50_000;
 const PREVIEW: usize = 8_000;
 const CHUNK: usize = 64 << 10;
-/// Upper bound on a stream's memory, in bytes: a few times the limit, and a few chunks in flight.
-const AT_MOST: usize = 8 * LIMIT + (1 << 20);
+/// Upper bound on a stream's memory, in bytes: a few times the limit, what a preview looks at, in a buffer that doubles and is
+/// copied, and a few chunks in flight.
+const AT_MOST: usize = 8 * LIMIT + (12 << 20) + (1 << 20);
 
 const LINE: &[u8] = b"a line of it\n";
 /// Number of texts in a long stream, and the bytes of each.

@@ -1,12 +1,39 @@
 //! Hints as text: rendering and parsing.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::backend::Location;
-use crate::preview::text::lines::{Position, number};
+use crate::preview::pattern::pattern;
+use crate::preview::text::lines::Position;
 
 use crate::hint::{Flags, Hint, Kind};
 
 /// Start of every header. The number is the version of the envelope.
 pub(crate) const OPENING: &str = "[offcut/1 ";
+
+/// Words for the flags, in the order of their fields.
+const NOTES: [&str; 3] = ["interrupted", "not-utf8", "joined"];
+
+/// A header: kind, notes, start of a page, bytes, lines, lengths of sentence and preview, location.
+static HEADER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"^\[offcut/1 ([a-z]+)((?:,[a-z0-9-]+)*)(?:@([0-9+]+))? ([0-9]+)B(?:/([0-9]+)L)? ([0-9]+)(?:\+([0-9]+))? (-|"(?:[^"\\\n]|\\.)*")\]"#,
+    )
+});
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::Cleared => "cleared",
+            Self::Link => "link",
+            Self::Page { .. } => "page",
+            Self::Matches => "matches",
+        }
+    }
+}
 
 impl Hint {
     /// A hint without sentence and preview.
@@ -36,35 +63,30 @@ impl Hint {
     }
 
     fn header(&self, prose: usize, preview: usize) -> String {
-        let kind = match self.kind {
-            Kind::Truncated => "truncated",
-            Kind::Cleared => "cleared",
-            Kind::Link => "link",
-            Kind::Page { .. } => "page",
-            Kind::Matches => "matches",
-        };
+        let mut header = format!("{OPENING}{}", self.kind.name());
         let Flags {
             interrupted,
             not_utf8,
             joined,
         } = self.flags;
         let notes = NOTES.into_iter().zip([interrupted, not_utf8, joined]);
-        let notes = notes.filter(|(_, is_set)| *is_set);
-        let notes: String = notes.map(|(note, _)| format!(",{note}")).collect();
-        let from = match self.kind {
-            Kind::Page { from } => format!("@{from}"),
-            _ => String::new(),
-        };
-        let bytes = self.bytes;
-        let lines = self.lines.map(|lines| format!("/{lines}L"));
-        let lines = lines.unwrap_or_default();
-        let preview = Some(preview).filter(|preview| *preview > 0);
-        let preview = preview.map(|preview| format!("+{preview}"));
-        let preview = preview.unwrap_or_default();
-        let location = self.location.as_ref();
-        let location = location.map(|location| serde_json::json!(location.as_str()).to_string());
-        let location = location.as_deref().unwrap_or("-");
-        format!("{OPENING}{kind}{notes}{from} {bytes}B{lines} {prose}{preview} {location}]")
+        for (note, _) in notes.filter(|(_, is_set)| *is_set) {
+            header += &format!(",{note}");
+        }
+        if let Kind::Page { from } = self.kind {
+            header += &format!("@{from}");
+        }
+        header += &format!(" {}B", self.bytes);
+        if let Some(lines) = self.lines {
+            header += &format!("/{lines}L");
+        }
+        header += &format!(" {prose}");
+        if preview > 0 {
+            header += &format!("+{preview}");
+        }
+        let location = self.location.as_ref().map(Location::as_str);
+        let location = location.map(|location| serde_json::json!(location).to_string());
+        format!("{header} {}]", location.as_deref().unwrap_or("-"))
     }
 
     /// Parses a text that is exactly one hint.
@@ -108,63 +130,42 @@ impl Hint {
     }
 }
 
-/// Words for the flags, in the order of their fields.
-const NOTES: [&str; 3] = ["interrupted", "not-utf8", "joined"];
-
 /// Parses a header: the hint without sentence and preview, their lengths, and the text after the header.
 fn parse_header(text: &str) -> Option<(Hint, [usize; 2], &str)> {
-    let rest = text.strip_prefix(OPENING)?;
-    let (what, rest) = rest.split_once(' ')?;
-    let (size, rest) = rest.split_once(' ')?;
-    let (lengths, rest) = rest.split_once(' ')?;
-    let (location, rest) = match rest.strip_prefix("-]") {
-        Some(rest) => (None, rest),
-        None => {
-            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
-            let location = values.next()?.ok()?;
-            let rest = rest.get(values.byte_offset()..)?.strip_prefix(']')?;
-            (Some(Location::new(location)), rest)
-        }
+    // Few texts are hints.
+    let found = text.starts_with(OPENING).then(|| HEADER.captures(text))??;
+    let part = |at: usize| found.get(at).map(|part| part.as_str());
+    let named = [Kind::Truncated, Kind::Cleared, Kind::Link, Kind::Matches];
+    let kind = match part(3) {
+        Some(from) => Kind::Page {
+            from: Position::parse(from)?,
+        },
+        None => named
+            .into_iter()
+            .find(|kind| part(1) == Some(kind.name()))?,
     };
-    let (what, from) = match what.split_once('@') {
-        Some((what, from)) => (what, Some(Position::parse(from)?)),
-        None => (what, None),
+    let notes = |note: &str| part(2).is_some_and(|notes| notes.split(',').any(|set| set == note));
+    let [interrupted, not_utf8, joined] = NOTES.map(notes);
+    let location = match part(8)? {
+        "-" => None,
+        json => Some(Location::new(serde_json::from_str::<String>(json).ok()?)),
     };
-    let mut words = what.split(',');
-    let kind = match (words.next()?, from) {
-        ("truncated", None) => Kind::Truncated,
-        ("cleared", None) => Kind::Cleared,
-        ("link", None) => Kind::Link,
-        ("matches", None) => Kind::Matches,
-        ("page", Some(from)) => Kind::Page { from },
-        _ => return None,
-    };
-    let mut set = [false; 3];
-    for word in words {
-        set[NOTES.iter().position(|note| *note == word)?] = true;
-    }
-    let [interrupted, not_utf8, joined] = set;
-    let flags = Flags {
-        interrupted,
-        not_utf8,
-        joined,
-    };
-    let (bytes, lines) = match size.split_once('/') {
-        Some((bytes, lines)) => (bytes, Some(number(lines.strip_suffix('L')?)?)),
-        None => (size, None),
-    };
-    let (prose, preview) = lengths.split_once('+').unwrap_or((lengths, "0"));
-    let length = |length| number(length)?.try_into().ok();
-    let (prose, preview) = (length(prose)?, length(preview)?);
     let hint = Hint {
-        flags,
-        lines,
+        flags: Flags {
+            interrupted,
+            not_utf8,
+            joined,
+        },
+        lines: part(5).map(str::parse).transpose().ok()?,
         location,
-        ..Hint::new(kind, number(bytes.strip_suffix('B')?)?)
+        ..Hint::new(kind, part(4)?.parse().ok()?)
     };
+    let [prose, preview] = [part(6)?, part(7).unwrap_or("0")].map(str::parse);
+    let (prose, preview) = (prose.ok()?, preview.ok()?);
     // A header has only one valid spelling, so that rendering returns the bytes that were read.
-    let header = &text[..text.len() - rest.len()];
-    (hint.header(prose, preview) == header).then_some((hint, [prose, preview], rest))
+    let header = &found[0];
+    let is_valid = hint.header(prose, preview) == header;
+    is_valid.then(|| (hint, [prose, preview], &text[header.len()..]))
 }
 
 fn take(text: &str, length: usize) -> Option<(String, &str)> {

@@ -49,9 +49,6 @@ const SPACE: [&str; Language::ALL.len()] = [" ", ""];
 /// Maximum number of sentences in a hint.
 const MAX_SENTENCES: usize = 5;
 
-/// Values for the placeholders.
-type Values<'v> = [(&'v str, &'v str)];
-
 impl Prose {
     /// The built-in sentences.
     pub(crate) fn of(language: Language) -> Self {
@@ -104,8 +101,11 @@ impl Prose {
         let (parts, bytes) = (draft.parts.to_string(), hint.bytes.to_string());
         let location = hint.location.as_ref();
         let values = [
-            ("tool", or_else(Some(&tool), UNNAMED[language])),
-            ("mime", or_else(mime.as_deref(), MEDIA[language])),
+            ("tool", or_else(&tool, UNNAMED[language])),
+            (
+                "mime",
+                or_else(mime.as_deref().unwrap_or_default(), MEDIA[language]),
+            ),
             ("reader", reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
@@ -180,16 +180,14 @@ impl Prose {
         self.join(&[sentence], &values)
     }
 
-    fn join(&self, sentences: &[Sentence], values: &Values<'_>) -> String {
+    fn join(&self, sentences: &[Sentence], values: &[(&str, &str)]) -> String {
         let value = |key: &str| {
             let value = values.iter().find(|(known, _)| *known == key);
             value.map(|(_, value)| Cow::Borrowed(*value))
         };
-        let texts = sentences.iter().map(|sentence| {
-            // The placeholders were checked when the template was set.
-            let filled = self.sentences[*sentence as usize].render(value);
-            filled.unwrap_or_default()
-        });
+        let templates = sentences.iter().map(|one| &self.sentences[*one as usize]);
+        // The placeholders were checked when the template was set.
+        let texts = templates.map(|template| template.render(value).unwrap_or_default());
         let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
         texts.join(SPACE[self.language as usize])
     }
@@ -228,8 +226,8 @@ fn head(name: &str) -> String {
     name[..name.floor_char_boundary(MAX_NAME)].replace(is_odd, "?")
 }
 
-fn or_else<'n>(name: Option<&'n str>, unnamed: &'n str) -> &'n str {
-    name.filter(|name| !name.is_empty()).unwrap_or(unnamed)
+fn or_else<'n>(name: &'n str, unnamed: &'n str) -> &'n str {
+    if name.is_empty() { unnamed } else { name }
 }
 
 #[cfg(test)]

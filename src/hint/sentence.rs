@@ -26,17 +26,17 @@ macro_rules! sentences {
             /// All sentences.
             pub const ALL: &[Self] = &[$(Self::$sentence),*];
 
-            pub(super) fn row(self) -> Row {
-                match self {
-                    $(Self::$sentence => Row {
-                        name: $name,
-                        required: $required,
-                        optional: $optional,
-                        words: [$($words),*],
-                    },)*
-                }
+            pub(super) fn row(self) -> &'static Row {
+                &ROWS[self as usize]
             }
         }
+
+        const ROWS: &[Row] = &[$(Row {
+            name: $name,
+            required: $required,
+            optional: $optional,
+            words: [$($words),*],
+        }),*];
     };
 }
 

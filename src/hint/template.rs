@@ -1,8 +1,15 @@
 //! Texts with placeholders.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::backend::debug_as_chain;
+use crate::preview::pattern::pattern;
+
+/// A brace, two of them, or a placeholder.
+static BRACES: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{\{|\}\}|\{[^{}]*\}|[{}]"));
 
 /// A text with placeholders: `{name}` stands for a value, `{{` and `}}` for braces. Placeholders
 /// inside values are not replaced.
@@ -44,39 +51,28 @@ impl Template {
     ///
     /// A brace is not closed or not opened, or a placeholder has no name.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        let mut pieces = Vec::new();
-        let mut plain = String::new();
-        let mut rest = text;
-        while let Some(brace) = rest.find(['{', '}']) {
-            let at = text.len() - rest.len() + brace;
-            plain.push_str(&rest[..brace]);
-            let (found, behind) = rest[brace..].split_at(1);
-            if let Some(behind) = behind.strip_prefix(found) {
-                plain.push_str(found);
-                rest = behind;
-                continue;
-            }
-            let key = match behind.split_once('}') {
-                _ if found == "}" => {
-                    Err("a closing brace without an opening one: write `}}` for a brace")
+        let (mut pieces, mut plain, mut done) = (Vec::new(), String::new(), 0);
+        for found in BRACES.find_iter(text) {
+            plain += &text[done..found.start()];
+            done = found.end();
+            let problem = match found.as_str() {
+                "{{" | "}}" => {
+                    plain += &found.as_str()[1..];
+                    continue;
                 }
-                Some(("", _)) => {
-                    Err("a placeholder without a name: write `{key}`, or `{{}}` for braces")
+                "}" => "a closing brace without an opening one: write `}}` for a brace",
+                "{" => "an opening brace that nothing closes: write `{{` for a brace",
+                "{}" => "a placeholder without a name: write `{key}`, or `{{}}` for braces",
+                key => {
+                    pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                    pieces.push(Piece::Key(key[1..key.len() - 1].to_owned()));
+                    continue;
                 }
-                Some((key, behind)) if !key.contains('{') => Ok((key, behind)),
-                _ => Err("an opening brace that nothing closes: write `{{` for a brace"),
             };
-            let (key, behind) = key.map_err(|problem| TemplateError { at, problem })?;
-            if !plain.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
-            }
-            pieces.push(Piece::Key(key.to_owned()));
-            rest = behind;
+            let at = found.start();
+            return Err(TemplateError { at, problem });
         }
-        plain.push_str(rest);
-        if !plain.is_empty() {
-            pieces.push(Piece::Text(plain));
-        }
+        pieces.push(Piece::Text(plain + &text[done..]));
         Ok(Self(pieces))
     }
 

@@ -17,15 +17,24 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde::{Deserialize, Serialize};
 
 use crate::preview::cost::about_tokens;
-use crate::preview::excerpt::{Excerpt, is_number, most_of_name, most_of_unit, most_overhead};
-use crate::preview::failures::{Templates, failing, failure_worth};
-use crate::preview::found::{Found, Named};
+use crate::preview::excerpt::{Excerpt, is_number, most_of_unit, most_overhead};
+use crate::preview::failures::{Templates, failing, failure_worth, signs_of};
+use crate::preview::found::{Found, Named, pop_best};
 use crate::preview::heads::{heads, without_repeats};
-use crate::preview::outcomes::{ending, without_header};
+use crate::preview::names::each_name;
+use crate::preview::outcomes::{ending, is_ruler, without_header};
+use crate::preview::plain::Plain;
 use crate::preview::signs::{COUNTS, EXIT, signs};
-use crate::preview::text::lines::Length;
-use crate::preview::units::{CUT, Unit, is_excerpt_of_file, is_heading, own_text};
+use crate::preview::text::lines::{Length, Position};
+use crate::preview::units::{CUT, Unit, is_excerpt_of_file, is_heading, own_text, units};
 
+/// Maximum number of bytes in lines to choose from.
+const MAX_KEPT: usize = 256 * 1024;
+/// Minimum number of bytes that a line counts for.
+const MIN_COUNTED: usize = 16;
+/// Lines are chosen by their names only if at least one in this many bytes is in lines with names.
+/// Otherwise names say little, so the ends are shown.
+const SURE: u64 = 10;
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 4;
 /// Minimum of that part in bytes for exit codes and counts, within half of the budget: `Process exited with code 0`.
@@ -70,11 +79,71 @@ pub enum Preview {
     Mixed,
 }
 
+/// Returns a preview of at most `budget` bytes of a text of this length, of which these parts are held, each with its
+/// beginning. If there is too little to choose from, shows its ends. Rulers are shown only there.
+pub(crate) fn show(
+    wanted: Preview,
+    parts: &[(Plain<'_>, Position)],
+    length: Length,
+    budget: usize,
+) -> String {
+    let are_ends = wanted == Preview::HeadTail;
+    let all = || {
+        let units = parts.iter().flat_map(|(plain, start)| units(plain, *start));
+        units.filter(move |unit| are_ends || !is_ruler(unit.text))
+    };
+    let (mut templates, mut bytes, mut named) = (Templates::default(), 0, 0);
+    for unit in all() {
+        bytes += counted(&unit);
+        if !is_ruler(unit.text) {
+            templates.add(unit);
+        }
+        let mut is_named = false;
+        each_name(unit.text, |_, _| is_named = true);
+        if is_named {
+            named += unit.place.bytes + u64::from(unit.place.ends_line);
+        }
+    }
+    let mut kept: Vec<Unit<'_>> = kept(all(), bytes).chain(templates.odd()).collect();
+    // Mostly in order.
+    kept.sort_by_key(|unit| unit.place);
+    kept.dedup_by_key(|unit| unit.place);
+    let choose = |wanted| choose(&kept, &templates, wanted, length, budget);
+    let is_chosen = !are_ends && (named >= length.bytes / SURE || templates.is_repetitive());
+    let chosen = is_chosen.then(|| choose(wanted));
+    let chosen = chosen.filter(|chosen| !chosen.is_empty());
+    let shown = chosen.unwrap_or_else(|| choose(Preview::HeadTail));
+    if shown.is_empty() {
+        String::new()
+    } else {
+        shown.render(length)
+    }
+}
+
+/// Of units of more than [`MAX_KEPT`] bytes, a quarter of these at each end, and one of what tells of a failure or an outcome
+/// between them.
+fn kept<'t>(units: impl Iterator<Item = Unit<'t>>, all: usize) -> impl Iterator<Item = Unit<'t>> {
+    let share = MAX_KEPT / 4;
+    let (mut before, mut told) = (0, 0);
+    units.filter(move |unit| {
+        let bytes = counted(unit);
+        before += bytes;
+        let is_end = all <= MAX_KEPT || before <= share || before + share > all;
+        let is_told = !is_end && told + bytes <= share && signs_of(unit) != 0;
+        told += if is_told { bytes } else { 0 };
+        is_end || is_told
+    })
+}
+
+fn counted(unit: &Unit<'_>) -> usize {
+    unit.text.len().max(MIN_COUNTED)
+}
+
 /// Chooses from `units`, which are in text order, an excerpt of at most `budget` bytes. Empty if
 /// nothing is worth showing.
-pub(crate) fn choose<'t>(
+fn choose<'t>(
     units: &[Unit<'t>],
-    templates: &Templates,
+    templates: &Templates<'_>,
     wanted: Preview,
     length: Length,
     budget: usize,
@@ -99,7 +168,7 @@ pub(crate) fn choose<'t>(
 
 /// Chooses lines of both ends, and between them those that report failures. If there is no room for all of the first, it
 /// is cut.
-fn ends<'t>(units: &[Unit<'t>], templates: &Templates, left: usize) -> Excerpt<'t> {
+fn ends<'t>(units: &[Unit<'t>], templates: &Templates<'_>, left: usize) -> Excerpt<'t> {
     let mut chooser = Chooser::new(units, vec![None; units.len()], left);
     chooser.take_ends(templates);
     let is_begun = chooser.is_taken.first() == Some(&true);
@@ -134,16 +203,6 @@ enum ChoiceItem {
     Name(usize),
 }
 
-/// The last piece of the line that begins with unit `at`, if it is in pieces.
-fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
-    let line = units[at].place.line;
-    let is_further = |unit: &&Unit<'_>| unit.place.line == line && !unit.place.begins;
-    let last = at + units[at + 1..].iter().take_while(is_further).count();
-    let ends =
-        units[last].place.ends_line || units.get(last + 1).is_some_and(|next| next.place.begins);
-    (last > at && ends).then_some(last)
-}
-
 /// Extra worth of each unit.
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
     // Names are mostly how one looks something up in a file.
@@ -151,14 +210,13 @@ fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
     let extra = failure_worth(units).into_iter().zip(units);
     let extra = extra.map(|(failure, unit)| {
         let heading = if is_heading(unit) { HEADING } else { 0.0 };
-        let han = unit.text.chars().filter(|sign| is_han(*sign));
+        let han = unit
+            .text
+            .chars()
+            .filter(|sign| ('\u{4e00}'..='\u{9fff}').contains(sign));
         failure + heading + of_han * han.take(MAX_HAN).count() as f32
     });
     extra.collect()
-}
-
-fn is_han(sign: char) -> bool {
-    ('\u{4e00}'..='\u{9fff}').contains(&sign)
 }
 
 impl<'u, 't> Chooser<'u, 't> {
@@ -176,7 +234,7 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes lines from the beginning in half of the budget, then those that report failures, and in another half lines
     /// from the end.
-    fn take_ends(&mut self, templates: &Templates) {
+    fn take_ends(&mut self, templates: &Templates<'_>) {
         let (all, half) = (self.units.len(), self.left / 2);
         let rest = self.left - half;
         _ = (0..all).find(|unit| !self.take_next(*unit, rest));
@@ -211,16 +269,11 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// Takes the lines that report failures, in another part of the budget. Of a line in pieces, these
-    /// are the first one and the last one.
-    fn take_failing(&mut self, templates: &Templates) {
+    /// Takes the lines that report failures, in another part of the budget.
+    fn take_failing(&mut self, templates: &Templates<'_>) {
         let (all, share) = (self.left, self.left / FAILING);
         for (nth, unit) in failing(self.units, templates).into_iter().enumerate() {
-            let rest = all - if nth == 0 { 2 * share } else { share };
-            let last = last_piece(self.units, unit);
-            for unit in [Some(unit), last].into_iter().flatten() {
-                self.take_line(unit, rest);
-            }
+            self.take_line(unit, all - if nth == 0 { 2 * share } else { share });
         }
     }
 
@@ -257,16 +310,8 @@ impl<'u, 't> Chooser<'u, 't> {
     fn take_best(&mut self, wanted: Preview) {
         let mut heap = self.items(wanted);
         let mut too_long = 0;
-        while let Some(entry) = heap.pop() {
-            let (density, Reverse(item)) = entry;
-            if density == 0 {
-                break;
-            }
-            let now = self.entry(item);
-            if now < entry && heap.peek().is_some_and(|next| now < *next) {
-                heap.push(now);
-                continue;
-            }
+        while let Some(now) = pop_best(&mut heap, |(_, Reverse(item))| self.entry(*item)) {
+            let (density, Reverse(item)) = now;
             let (bytes, heads) = match item {
                 ChoiceItem::Line(unit) => {
                     let heads = self.open_heads(unit);
@@ -276,14 +321,14 @@ impl<'u, 't> Chooser<'u, 't> {
                 ChoiceItem::Name(name) => {
                     let name = &self.found.names[name];
                     let line = self.units[name.first].place.line;
-                    (most_of_name(line, name.text), Vec::new())
+                    (format!(" {line} ").len() + name.text.len(), Vec::new())
                 }
             };
-            if now.0 == 0 || bytes > self.left {
-                too_long += usize::from(bytes > self.left);
-                if too_long > MAX_TOO_LONG {
-                    break;
-                }
+            if density == 0 || too_long > MAX_TOO_LONG {
+                break;
+            }
+            if bytes > self.left {
+                too_long += 1;
                 continue;
             }
             match item {

@@ -14,11 +14,14 @@ pub(crate) fn about_tokens(text: &str) -> f32 {
             b'a'..=b'z' | b'A'..=b'Z' => {
                 let upper = run(|byte| byte.is_ascii_uppercase(), at);
                 let lower = run(|byte| byte.is_ascii_lowercase(), at + upper);
-                let small = match lower {
-                    0 => 0.0,
-                    lower => 1.0 + beyond(lower, 6) * 0.13,
-                };
-                (upper + lower, capitals(upper, lower) + small)
+                let mut cost = 0.0;
+                if upper > 1 || lower == 0 {
+                    cost += 1.0 + beyond(upper, 3) * 0.3;
+                }
+                if lower > 0 {
+                    cost += 1.0 + beyond(lower, 6) * 0.13;
+                }
+                (upper + lower, cost)
             }
             b'0'..=b'9' => {
                 let digits = run(|byte| byte.is_ascii_digit(), at);
@@ -49,14 +52,6 @@ pub(crate) fn about_tokens(text: &str) -> f32 {
         tokens += cost;
     }
     tokens
-}
-
-fn capitals(upper: usize, lower: usize) -> f32 {
-    match (upper, lower) {
-        (0 | 1, 1..) => 0.0,
-        (upper, 0) => 1.0 + beyond(upper, 3) * 0.3,
-        (upper, _) => 1.0 + beyond(upper, 4) * 0.3,
-    }
 }
 
 fn beyond(length: usize, free: usize) -> f32 {

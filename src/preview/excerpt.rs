@@ -17,9 +17,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::preview::names::each_name;
-use crate::preview::plain::Piece;
+use crate::preview::plain::Plain;
 use crate::preview::text::lines::{Length, Position, number};
-use crate::preview::units::{CUT, Cutter, Place, Unit, mark_of, own_number};
+use crate::preview::units::{CUT, Place, Unit, own_number, units};
 use crate::preview::values::{Kind, each_value};
 
 const NAMES: &str = "names:";
@@ -32,10 +32,7 @@ pub(crate) struct Excerpt<'t> {
     pub(crate) names: Vec<(u64, &'t str)>,
 }
 
-/// A unit that is shown, and the aligned number that its line begins with.
-type ShownUnit<'t> = (Unit<'t>, Option<(u64, usize)>);
-
-impl<'t> Unit<'t> {
+impl Unit<'_> {
     /// Returns true if it starts right at the end of `before`, in the same line.
     fn follows(&self, before: &Self) -> bool {
         let end = before.place.byte + before.place.bytes;
@@ -57,35 +54,19 @@ impl<'t> Unit<'t> {
         let Place { line, byte, .. } = self.place;
         match self.number() {
             Some((number, _)) if number == line => String::new(),
-            _ => mark_of(Position { line, byte }),
-        }
-    }
-
-    /// The unit as it is shown after `last`, with the end of that one's line.
-    fn shown_after(self, last: Option<ShownUnit<'_>>) -> (String, ShownUnit<'t>) {
-        let number = self.aligned_number();
-        match last {
-            Some((last, own)) if self.follows(&last) => (self.text.to_owned(), (self, own)),
-            Some((last, own)) if self.is_next_line(&last) => {
-                // The number is left out if it continues the numbering of the line before.
-                let next = own.map(|(own, length)| (own + 1, length));
-                let left_out = number.filter(|_| number == next);
-                let from = left_out.map_or(0, |(_, length)| length);
-                (format!("\n{}", &self.text[from..]), (self, number))
-            }
             _ => {
-                let text = format!("{}{}{}", end(last), self.mark(), self.text);
-                (text, (self, number))
+                let cut = if byte > 0 { CUT } else { "" };
+                format!("{}|{cut}", Position { line, byte })
             }
         }
     }
 }
 
 /// The end of a shown line.
-fn end(last: Option<ShownUnit<'_>>) -> &'static str {
+fn end(last: Option<&Unit<'_>>) -> &'static str {
     match last {
         None => "",
-        Some((last, _)) if last.place.ends_line => "\n",
+        Some(last) if last.place.ends_line => "\n",
         Some(_) => "…\n",
     }
 }
@@ -101,11 +82,6 @@ pub(crate) fn most_of_unit(unit: &Unit<'_>) -> usize {
     unit.text.len() + CUT.len() + "\n".len()
 }
 
-/// Upper bound in bytes for a name.
-pub(crate) fn most_of_name(line: u64, name: &str) -> usize {
-    format!(" {line} ").len() + name.len()
-}
-
 fn mark(bytes: u64) -> String {
     format!("[… {bytes} B …]")
 }
@@ -116,16 +92,30 @@ impl Excerpt<'_> {
     }
 
     pub(crate) fn render(&self, length: Length) -> String {
-        let mut out = String::new();
-        let (mut last, mut shown) = (None, 0);
+        let (mut out, mut shown) = (String::new(), 0);
+        // The last unit, and the aligned number that its line begins with.
+        let (mut last, mut own) = (None::<&Unit<'_>>, None);
         for unit in &self.units {
             let place = unit.place;
             shown += place.bytes + u64::from(place.ends_line && place.line <= length.end.feeds());
-            let (text, this) = unit.shown_after(last);
-            out.push_str(&text);
-            last = Some(this);
+            let number = unit.aligned_number();
+            match last {
+                Some(last) if unit.follows(last) => out += unit.text,
+                Some(last) if unit.is_next_line(last) => {
+                    // The number is left out if it continues the numbering of the line before.
+                    let next = own.map(|(own, length)| (own + 1, length));
+                    let left_out = number.filter(|_| number == next);
+                    out += "\n";
+                    out += &unit.text[left_out.map_or(0, |(_, length)| length)..];
+                }
+                _ => out += &format!("{}{}{}", end(last), unit.mark(), unit.text),
+            }
+            if !last.is_some_and(|last| unit.follows(last)) {
+                own = number;
+            }
+            last = Some(unit);
         }
-        out.push_str(end(last));
+        out += end(last);
         if !self.names.is_empty() {
             out += &listed(&self.names);
             out.push('\n');
@@ -137,7 +127,7 @@ impl Excerpt<'_> {
 
 /// Returns true if `preview` is an excerpt of a text of `bytes` bytes that has this plain form, and has no other content.
 /// Linear.
-pub(crate) fn holds_only(preview: &str, plain: &str, bytes: u64) -> bool {
+pub(crate) fn holds_only(preview: &str, plain: &Plain<'_>, bytes: u64) -> bool {
     let Some((shown, last)) = preview.rsplit_once('\n') else {
         return false;
     };
@@ -149,9 +139,9 @@ pub(crate) fn holds_only(preview: &str, plain: &str, bytes: u64) -> bool {
     let names = last.strip_prefix(NAMES).and_then(parse_names);
     let names = names.filter(|names| listed(names) == last);
     let are_listed =
-        |names| (rows.is_empty() || are_rows(rows, plain, bytes)) && are_names(names, plain);
+        |names| (rows.is_empty() || are_rows(rows, &plain.text, bytes)) && are_names(names, plain);
     // A line that looks like names may be part of the text.
-    count.is_some() && (are_rows(shown, plain, bytes) || names.is_some_and(are_listed))
+    count.is_some() && (are_rows(shown, &plain.text, bytes) || names.is_some_and(are_listed))
 }
 
 /// Returns true if each row shows a line of `plain`, or a part of it, under its number or right below the one before.
@@ -215,26 +205,23 @@ fn after<'t>(row: &str, line: &'t str) -> Option<&'t str> {
 }
 
 /// Returns true if each name stands in the line of its number.
-fn are_names(names: Vec<(u64, &str)>, plain: &str) -> bool {
+fn are_names(names: Vec<(u64, &str)>, plain: &Plain<'_>) -> bool {
     let mut missing = BTreeMap::<u64, BTreeSet<&str>>::new();
     for (line, name) in names {
         if !missing.entry(line).or_default().insert(name) {
             return false;
         }
     }
-    let mut see = |unit: Unit<'_>| {
+    for unit in units(plain, Position::START) {
         if let Some(missing) = missing.get_mut(&unit.place.line) {
-            each_name(unit.text, |name| _ = missing.remove(name.text));
+            each_name(unit.text, |name, _| _ = missing.remove(name));
             each_value(unit.text, |kind, text| {
                 if kind == Kind::Flag {
                     missing.remove(text);
                 }
             });
         }
-    };
-    let mut cutter = Cutter::new();
-    cutter.push(Piece::plain(plain), &mut see);
-    cutter.end(&mut see);
+    }
     missing.values().all(BTreeSet::is_empty)
 }
 

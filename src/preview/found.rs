@@ -1,5 +1,7 @@
 //! The names and values in the units of a text, and which of them an excerpt shows.
 
+use std::collections::BinaryHeap;
+
 use foldhash::{HashMap, HashMapExt};
 
 use crate::preview::names::each_name;
@@ -11,9 +13,16 @@ const SHOWN: f32 = 2.0;
 /// Length in bytes up to which longer names are worth more, with the fourth root of the length.
 const FULL_WORTH: usize = 30;
 
-/// Worth of a name.
-pub(crate) fn worth(name: &str) -> f32 {
-    (name.len().min(FULL_WORTH) as f32 / 12.0).sqrt().sqrt()
+/// Takes the best of entries that may be worth less by now.
+pub(crate) fn pop_best<E: Ord>(heap: &mut BinaryHeap<E>, now: impl Fn(&E) -> E) -> Option<E> {
+    while let Some(entry) = heap.pop() {
+        let now = now(&entry);
+        if heap.peek().is_none_or(|next| now >= *next) {
+            return Some(now);
+        }
+        heap.push(now);
+    }
+    None
 }
 
 /// The names and values of some units.
@@ -44,7 +53,7 @@ impl<'t> Found<'t> {
     pub(crate) fn new(units: &[Unit<'t>]) -> Self {
         let mut names = Vec::<Named<'t>>::with_capacity(2 * units.len());
         let mut known = HashMap::with_capacity(2 * units.len());
-        let (mut names_in, mut seen) = (Vec::with_capacity(units.len()), Vec::new());
+        let mut names_in = Vec::with_capacity(units.len());
         for (first, unit) in units.iter().enumerate() {
             let mut all = Vec::new();
             let mut add = |names: &mut Vec<Named<'t>>, text: &'t str, named: f32, shown: f32| {
@@ -65,23 +74,22 @@ impl<'t> Found<'t> {
                 }
                 index
             };
-            seen.clear();
-            each_name(unit.text, |name| {
-                let worth = worth(name.text);
-                let index = add(&mut names, name.text, worth, SHOWN * worth);
-                seen.push(index);
-                if let Some(whole) = name.within.map(|whole| seen[whole])
-                    && !names[whole].parts.contains(&index)
-                {
+            let mut whole = 0;
+            each_name(unit.text, |name, is_part| {
+                let worth = (name.len().min(FULL_WORTH) as f32 / 12.0).sqrt().sqrt();
+                let index = add(&mut names, name, worth, SHOWN * worth);
+                if !is_part {
+                    whole = index;
+                } else if !names[whole].parts.contains(&index) {
                     names[whole].parts.push(index);
                 }
             });
             each_value(own_text(unit), |kind, text| {
-                let worth = kind.worth();
-                // An option is listed like a name.
+                // An option is listed like a name; a long name's own worth is about 1.
                 let (named, shown) = match kind {
-                    Kind::Flag => (worth, SHOWN * worth),
-                    _ => (0.0, worth),
+                    Kind::Flag => (2.0, SHOWN * 2.0),
+                    Kind::Number => (0.0, 2.5),
+                    Kind::Noun => (0.0, 1.3),
                 };
                 add(&mut names, text, named, shown);
             });
@@ -116,12 +124,11 @@ impl<'t> Found<'t> {
 
     /// Worth of what a unit would show for the first time.
     pub(crate) fn gain_of_unit(&self, unit: usize) -> f32 {
-        let names = self.names_in[unit].iter();
-        let gain = names.map(|name| {
+        // From 0, since the sum of no numbers is -0.
+        self.names_in[unit].iter().fold(0.0, |sum, name| {
             let name = &self.names[*name];
-            name.gain() + if name.is_shown { 0.0 } else { name.shown }
-        });
-        gain.sum()
+            sum + name.gain() + if name.is_shown { 0.0 } else { name.shown }
+        })
     }
 
     /// Worth of what an index entry would name for the first time.

@@ -5,10 +5,7 @@ use crate::preview::units::{Unit, is_excerpt_of_file};
 /// The beginning of a file in a diff of Git, or of several files.
 const FILE: &str = "diff -";
 /// Lines of a diff that say no more than the head of their file does.
-const REPEATED: [&str; 3] = ["index ", OLD_NAME, NEW_NAME];
-/// The names of a file in a diff.
-const OLD_NAME: &str = "--- ";
-const NEW_NAME: &str = "+++ ";
+const REPEATED: [&str; 3] = ["index ", "--- ", "+++ "];
 /// The beginning of a commit above its diffs.
 const COMMIT: &str = "commit ";
 
@@ -25,15 +22,8 @@ pub(crate) fn without_repeats<'t>(units: &[Unit<'t>]) -> Vec<Unit<'t>> {
 /// The head of each unit's group: the file of a line of a diff and the commit of that file, or the line with a colon at its
 /// end over lines that are indented more.
 pub(crate) fn heads(units: &[Unit<'_>]) -> Vec<Option<usize>> {
-    let names_file = |at: usize| begins(&units[at], FILE);
-    let is_new_name = |at: usize| {
-        let pair = at.checked_sub(1).map(|old| (&units[old], &units[at]));
-        pair.is_some_and(|(old, new)| begins(old, OLD_NAME) && begins(new, NEW_NAME))
-    };
-    if (0..units.len()).any(names_file) {
-        files(units, names_file)
-    } else if (0..units.len()).any(is_new_name) {
-        files(units, is_new_name)
+    if units.iter().any(|unit| begins(unit, FILE)) {
+        files(units)
     } else if is_excerpt_of_file(units) {
         vec![None; units.len()]
     } else {
@@ -45,13 +35,13 @@ fn begins(unit: &Unit<'_>, with: &str) -> bool {
     unit.place.byte == 0 && unit.text.starts_with(with)
 }
 
-fn files(units: &[Unit<'_>], is_file: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
+fn files(units: &[Unit<'_>]) -> Vec<Option<usize>> {
     let (mut commit, mut file) = (None, None);
     let head = |at: usize| {
         if begins(&units[at], COMMIT) {
             (commit, file) = (Some(at), None);
             None
-        } else if is_file(at) {
+        } else if begins(&units[at], FILE) {
             file = Some(at);
             commit
         } else {
@@ -137,19 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_any_diff_come_with_their_file_and_commit() {
+    fn lines_of_a_diff_come_with_their_commit() {
         let hunk = |n: usize| {
             format!(
                 "@@ -{n} +{n} @@\n     let before_{n} = first_{n}();\n+    new_{n}(SIZE_{n});\n"
             )
         };
-        let plain = |n: usize| format!("--- old/part_{n}.rs\n+++ new/part_{n}.rs\n{}", hunk(n));
-        let text: String = (10..40).map(plain).collect();
-        let shown = Preview::Mixed.show(&text, 400);
-        for n in 10..40 {
-            let has = |text: &str| shown.contains(&format!("{text}_{n}"));
-            assert!(!has("    new") || has("+++ new/part"), "{n}: {shown}");
-        }
         let commit = |n: usize| {
             format!(
                 "commit {n}a1b2c3d\n\n    Change it\n\ndiff --git a/part.rs b/part.rs\n{}",

@@ -10,7 +10,7 @@
 //! [… more …]
 //! ```
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
@@ -19,8 +19,8 @@ use regex::Regex;
 
 use crate::preview::failures::HASHER;
 use crate::preview::pattern::pattern;
-use crate::preview::plain::plain;
-use crate::preview::records::MORE;
+use crate::preview::plain::Plain;
+use crate::preview::rows::{MORE, fitting};
 use crate::preview::signs::is_failure;
 use crate::preview::units::CUT;
 
@@ -45,83 +45,65 @@ static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Returns true unless a text with this beginning is certainly not a log.
-pub(crate) fn may_begin(beginning: &str) -> bool {
-    let plain = plain(beginning);
-    let lines = plain.lines().filter(|line| !line.trim().is_empty());
-    let lines: Vec<&str> = lines.collect();
-    let logged = lines.iter().filter(|line| BEGINS.is_match(line)).count();
-    lines.len() >= MIN_BEGINNING && logged * BEGIN >= lines.len()
-}
-
-/// The lines with the same words, but for numbers and names.
-struct LinesAlike {
-    lines: Vec<usize>,
-    fails: bool,
-}
-
 /// Returns a preview of a log that has this beginning in at most `budget` bytes, if its lines are of a few kinds.
 pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String> {
-    if !may_begin(beginning) {
+    let plain = Plain::of(beginning).text;
+    let first = plain.lines().filter(|line| !line.trim().is_empty());
+    let logged = first.clone().filter(|line| BEGINS.is_match(line)).count();
+    let all = first.count();
+    if all < MIN_BEGINNING || logged * BEGIN < all {
         return None;
     }
-    let plain = plain(text);
+    let plain = Plain::of(text).text;
     let lines: Vec<&str> = plain.lines().collect();
-    let (mut kinds, mut places) = (Vec::<LinesAlike>::new(), HashMap::new());
-    let told = lines.iter().enumerate();
-    for (at, line) in told.filter(|(_, line)| !line.trim().is_empty()) {
-        let kind = *places.entry(kind(line)).or_insert(kinds.len());
+    let is_told = |at: &usize| !lines[*at].trim().is_empty();
+    // The lines with the same words, but for numbers and names.
+    let (mut kinds, mut places) = (Vec::<Vec<usize>>::new(), HashMap::new());
+    for at in (0..lines.len()).filter(is_told) {
+        let kind = *places.entry(kind(lines[at])).or_insert(kinds.len());
         if kind == kinds.len() {
-            kinds.push(LinesAlike {
-                lines: Vec::new(),
-                fails: is_failure(line),
-            });
+            kinds.push(Vec::new());
         }
-        kinds[kind].lines.push(at);
+        kinds[kind].push(at);
     }
     if lines.len() < MIN_LINES || kinds.len() * PER_KIND > lines.len() {
         return None;
     }
     let head = format!("[{} lines of {} kinds]\n", lines.len(), kinds.len());
-    let mut left = budget.checked_sub(head.len() + MORE.len())?;
-    kinds.sort_by_key(|kind| (kind.lines.len(), kind.lines[0]));
+    let room = budget.checked_sub(head.len() + MORE.len())?;
+    kinds.sort_by_key(|kind| (kind.len(), kind[0]));
     let rare = kinds.len().saturating_sub(FREQUENT);
     kinds.rotate_left(rare);
-    kinds.sort_by_key(|kind| !kind.fails);
-    let shown = |at: usize, alike: &[usize]| {
-        let alike = match alike {
-            all @ [_, .., last] => format!("…{} ×{}", last + 1, all.len()),
-            _ => String::new(),
-        };
-        let line = match lines[at] {
-            line if line.len() <= MAX_LINE + CUT.len() => line.to_owned(),
-            line => without_middle(line, MAX_LINE / 2),
-        };
-        format!("{}{alike}|{line}\n", at + 1)
-    };
+    kinds.sort_by_key(|kind| !is_failure(lines[kind[0]]));
     let alone = |at: usize| (at, &[][..]);
-    let end = Some(lines.len() - 1).filter(|at| !lines[*at].trim().is_empty());
-    let end = end.into_iter().map(alone);
-    let first = kinds.iter().map(|kind| (kind.lines[0], &kind.lines[..]));
-    let last = kinds.iter().filter_map(|kind| kind.lines.last());
-    let last = last.copied().map(alone);
-    let mut taken = BTreeMap::new();
-    for (at, alike) in end.chain(first).chain(last) {
-        let line = shown(at, alike);
-        if !taken.contains_key(&at) && line.len() <= left {
-            left -= line.len();
-            taken.insert(at, line);
-        }
-    }
-    let lines: Vec<String> = taken.into_values().collect();
-    (lines.len() >= MIN_BEGINNING).then(|| head + &lines.concat() + MORE)
+    let end = Some(lines.len() - 1).filter(is_told).map(alone);
+    let first = kinds.iter().map(|kind| (kind[0], &kind[..]));
+    let last = kinds
+        .iter()
+        .filter_map(|kind| kind.last().copied().map(alone));
+    let shown = fitting(
+        end.into_iter().chain(first).chain(last),
+        room,
+        |at, alike| {
+            let alike = match alike {
+                all @ [_, .., last] => format!("…{} ×{}", last + 1, all.len()),
+                _ => String::new(),
+            };
+            format!("{}{alike}|{}\n", at + 1, without_middle(lines[at]))
+        },
+    );
+    let shown: Vec<String> = shown.into_values().collect();
+    (shown.len() >= MIN_BEGINNING).then(|| head + &shown.concat() + MORE)
 }
 
-/// The first and the last `most` bytes of a longer line.
-fn without_middle(line: &str, most: usize) -> String {
-    let begins = &line[..line.floor_char_boundary(most)];
-    let ends = &line[line.ceil_char_boundary(line.len() - most)..];
-    format!("{begins}{CUT}{ends}")
+/// A line, or the first and the last bytes of a long one.
+fn without_middle(line: &str) -> Cow<'_, str> {
+    if line.len() <= MAX_LINE + CUT.len() {
+        return line.into();
+    }
+    let begins = &line[..line.floor_char_boundary(MAX_LINE / 2)];
+    let ends = &line[line.ceil_char_boundary(line.len() - MAX_LINE / 2)..];
+    format!("{begins}{CUT}{ends}").into()
 }
 
 /// Hash of the words of a line, without numbers, names and paths, but with how a server answered: 404 and 500 are

@@ -12,19 +12,18 @@
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
 use crate::preview::cost::about_tokens;
-use crate::preview::failures::failure_worth;
-use crate::preview::found::Found;
-use crate::preview::outcomes::{ending, without_header};
+use crate::preview::found::{Found, pop_best};
+use crate::preview::outcomes::without_header;
 use crate::preview::pattern::pattern;
-use crate::preview::plain::plain;
-use crate::preview::records::{MORE, cut};
+use crate::preview::plain::Plain;
+use crate::preview::rows::{MORE, cut, fitting};
 use crate::preview::units::Unit;
 
 /// Minimum number of matches in a file, on average.
@@ -33,7 +32,7 @@ const PER_FILE: usize = 2;
 const OTHERS: usize = 10;
 /// Number of lines at the beginning that tell whether a text may be the output of a search.
 const MIN_BEGINNING: usize = 3;
-/// Maximum number of files whose paths come before all lines.
+/// Maximum number of files that are shown. Their paths come before all lines.
 const MAX_PATHS: usize = 50;
 /// Maximum length in bytes of a path before a line around a match.
 const MAX_PATH: usize = 300;
@@ -41,8 +40,6 @@ const MAX_PATH: usize = 300;
 const WHOLE: &str = ", whole]\n";
 /// Maximum length in bytes of a line that is shown whole.
 const MAX_LINE: usize = 200;
-/// Extra worth of an exit code or a count.
-const TOLD: f32 = 4.0;
 /// Estimated tokens of the end of a line and its number.
 const PER_LINE: f32 = 3.0;
 
@@ -53,8 +50,8 @@ static MATCH: LazyLock<Regex> =
 /// The number of a line around a match.
 static AROUND: LazyLock<Regex> = LazyLock::new(|| pattern(r"-[0-9]+-"));
 
-/// The matches in one file.
-struct FileMatches<'t> {
+/// The lines that were found in one file.
+struct FoundIn<'t> {
     path: &'t str,
     matches: usize,
     lines: Vec<FoundLine<'t>>,
@@ -67,7 +64,7 @@ struct FoundLine<'t> {
     is_match: bool,
 }
 
-impl FileMatches<'_> {
+impl FoundIn<'_> {
     /// The line above a file's lines, if they are several.
     fn head(&self) -> String {
         match self.lines.len() {
@@ -83,26 +80,17 @@ impl FileMatches<'_> {
             _ => format!("{text}\n"),
         }
     }
-
-    fn show(&self, lines: impl IntoIterator<Item = usize>, most: usize) -> String {
-        let lines = lines.into_iter();
-        lines.fold(self.head(), |shown, at| shown + &self.line(at, most))
-    }
 }
 
-/// Returns true unless a text with this beginning is certainly not the output of a search.
-pub(crate) fn may_begin(beginning: &str) -> bool {
-    let plain = plain(beginning);
-    let found = plain.lines().filter(|line| MATCH.is_match(line)).count();
-    found >= MIN_BEGINNING
-}
-
-/// Returns a preview of the output of a search in at most `budget` bytes, if its matches are in few files.
+/// Returns a preview of the output of a search with this beginning in at most `budget` bytes, if its matches are in few
+/// files.
 pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String> {
-    if !may_begin(beginning) {
+    let beginning = Plain::of(beginning).text;
+    let found = beginning.lines().filter(|line| MATCH.is_match(line));
+    if found.count() < MIN_BEGINNING {
         return None;
     }
-    let plain = plain(text);
+    let plain = Plain::of(text).text;
     let (files, others) = by_file(&plain);
     let matches: usize = files.iter().map(|file| file.matches).sum();
     if matches < PER_FILE * files.len() || others.len() * OTHERS > matches {
@@ -114,36 +102,35 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
         .iter()
         .map(|unit| format!("{}|{}\n", unit.place.line, unit.text))
         .collect();
-    let all = files.iter();
-    let all = all.map(|file| file.show(0..file.lines.len(), usize::MAX));
-    let whole = format!("{head}{WHOLE}{others}{}", all.collect::<String>());
+    // Of each file its head, then its lines.
+    let item = |(file, line): (usize, Option<usize>), most: usize| match line {
+        Some(line) => files[file].line(line, most),
+        None => files[file].head(),
+    };
+    let of_file = |file: usize| (0..files[file].lines.len()).map(move |line| (file, Some(line)));
+    let all = (0..files.len()).flat_map(|file| std::iter::once((file, None)).chain(of_file(file)));
+    let all: String = all.map(|place| item(place, usize::MAX)).collect();
+    let whole = format!("{head}{WHOLE}{others}{all}");
     if whole.len() <= budget {
         return Some(whole);
     }
-    let mut left = budget.checked_sub(head.len() + "]\n".len() + others.len() + MORE.len())?;
-    let mut taken = BTreeMap::<usize, BTreeSet<usize>>::new();
-    for (at, line) in order(&files) {
-        let head = match taken.contains_key(&at) {
-            true => String::new(),
-            false => files[at].head(),
-        };
-        let line_bytes = line.map_or(0, |line| files[at].line(line, MAX_LINE).len());
-        let bytes = head.len() + line_bytes;
-        if bytes > 0 && bytes <= left {
-            left -= bytes;
-            taken.entry(at).or_default().extend(line);
-        }
-    }
-    let shown = taken.into_iter();
-    let shown: String = shown
-        .map(|(at, lines)| files[at].show(lines, MAX_LINE))
-        .collect();
+    let mut room = budget.checked_sub(head.len() + "]\n".len() + others.len() + MORE.len())?;
+    let item = |place: (usize, Option<usize>), ()| item(place, MAX_LINE);
+    let heads = (0..files.len().min(MAX_PATHS)).map(|file| ((file, None), ()));
+    let mut shown = fitting(heads, room, item);
+    room -= shown.values().map(String::len).sum::<usize>();
+    let lines = order(&files).into_iter();
+    let lines = lines.filter(|(file, _)| shown.contains_key(&(*file, None)));
+    let lines = lines.map(|(file, line)| ((file, Some(line)), ()));
+    let lines = fitting(lines, room, item);
+    shown.extend(lines);
+    let shown: String = shown.into_values().collect();
     (!shown.is_empty()).then(|| format!("{head}]\n{others}{shown}{MORE}"))
 }
 
-/// The order in which files and lines are taken: the paths of a few files, and then all lines, those that match before
-/// those around them, and those that are worth most before others, of each file in turn.
-fn order(files: &[FileMatches<'_>]) -> impl Iterator<Item = (usize, Option<usize>)> + use<> {
+/// The files and the places in them of all lines, in the order in which they are taken: those that match before those
+/// around them, and those that are worth most before others, of each file in turn.
+fn order(files: &[FoundIn<'_>]) -> Vec<(usize, usize)> {
     let places = files.iter().enumerate();
     let places = places.flat_map(|(at, file)| (0..file.lines.len()).map(move |nth| (at, nth)));
     let places: Vec<(usize, usize)> = places.collect();
@@ -152,32 +139,25 @@ fn order(files: &[FileMatches<'_>]) -> impl Iterator<Item = (usize, Option<usize
     let units = lines.iter().map(|line| Unit::line(line.text, 0));
     let units: Vec<Unit<'_>> = units.collect();
     let mut found = Found::new(&units);
-    let mut extra = failure_worth(&units);
-    ending(&units).into_iter().for_each(|at| extra[at] += TOLD);
     let entry = |found: &Found<'_>, at: usize| {
         let (line, (_, nth)) = (lines[at], places[at]);
-        let worth = (extra[at] + found.gain_of_unit(at)) / (about_tokens(line.text) + PER_LINE);
+        let worth = found.gain_of_unit(at) / (about_tokens(line.text) + PER_LINE);
         (line.is_match, worth.to_bits(), Reverse((nth, at)))
     };
     let mut open: BinaryHeap<_> = (0..lines.len()).map(|at| entry(&found, at)).collect();
     let mut sorted = Vec::new();
-    while let Some(best) = open.pop() {
-        let Reverse((nth, at)) = best.2;
-        let now = entry(&found, at);
-        if open.peek().is_some_and(|next| now < *next) {
-            open.push(now);
-        } else {
-            found.show(at);
-            sorted.push((places[at].0, Some(nth)));
-        }
+    while let Some((.., Reverse((_, at)))) =
+        pop_best(&mut open, |(.., Reverse((_, at)))| entry(&found, *at))
+    {
+        found.show(at);
+        sorted.push(places[at]);
     }
-    let paths = (0..files.len().min(MAX_PATHS)).map(|file| (file, None));
-    paths.chain(sorted)
+    sorted
 }
 
 /// The lines of a search by file, and all others.
-fn by_file(plain: &str) -> (Vec<FileMatches<'_>>, Vec<Unit<'_>>) {
-    let mut files = Vec::<FileMatches<'_>>::new();
+fn by_file(plain: &str) -> (Vec<FoundIn<'_>>, Vec<Unit<'_>>) {
+    let mut files = Vec::<FoundIn<'_>>::new();
     let mut places = HashMap::new();
     let lines = plain.lines().zip(1..);
     let lines = lines.filter(|(line, _)| !line.trim().is_empty() && *line != "--");
@@ -191,7 +171,7 @@ fn by_file(plain: &str) -> (Vec<FileMatches<'_>>, Vec<Unit<'_>>) {
         };
         let next = files.len();
         if *places.entry(path).or_insert(next) == next {
-            files.push(FileMatches {
+            files.push(FoundIn {
                 path,
                 matches: 0,
                 lines: Vec::new(),
@@ -329,7 +309,7 @@ mod tests {
                 prop_assert!(shown.len() <= budget);
                 prop_assert_eq!(super::show(&text, &text, shown.len()), Some(shown.clone()));
                 let (head, rows) = shown.split_once('\n').unwrap_or_default();
-                let plain = crate::preview::plain::plain(&text);
+                let plain = crate::preview::plain::Plain::of(&text).text;
                 let all: Vec<&str> = plain.lines().collect();
                 let (mut path, mut found, mut others) = ("", 0, 0);
                 for row in rows.lines().filter(|row| *row != super::MORE) {

@@ -1,9 +1,14 @@
-//! The methods of previewing texts.
+//! The methods of previewing texts, which may arrive in chunks.
 
-use crate::preview::choice::Preview;
-use crate::preview::plain::plain;
-use crate::preview::sketch::Sketch;
+use crate::preview::choice::{self, Preview};
+use crate::preview::plain::Plain;
+use crate::preview::text::lines::{Length, Position};
 use crate::preview::{excerpt, shapes};
+
+/// Maximum length in bytes of a text that is looked at whole. Of a longer one, half as much of each end is.
+const MAX_TEXT: usize = 4 * 1024 * 1024;
+/// Number of bytes that are held besides, so that they are not moved for each chunk.
+const SLACK: usize = 512 * 1024;
 
 impl Preview {
     /// Returns a preview of `text` in at most `budget` bytes, marks included. A text that fits is
@@ -17,10 +22,7 @@ impl Preview {
     /// ```
     #[must_use]
     pub fn show(self, text: &str, budget: usize) -> String {
-        let mut sketch = Sketch::new(self, budget);
-        sketch.push(text);
-        sketch.end();
-        sketch.show(budget)
+        show(self, text, Length::of(""), budget)
     }
 }
 
@@ -30,12 +32,103 @@ impl Preview {
 /// would be lost.
 #[must_use]
 pub fn holds_only(preview: &str, text: &str) -> bool {
-    let plain = plain(text);
+    // As it is shown, part by part.
+    let plain = Plain {
+        text: parts(text).map(|part| Plain::of(part).text).concat().into(),
+        hidden: Vec::new(),
+    };
     preview.is_empty()
         || preview == text
-        || preview == plain
+        || preview == plain.text
         || shapes::show(text, preview.len()).is_some_and(|shown| shown == preview)
         || excerpt::holds_only(preview, &plain, text.len() as u64)
+}
+
+/// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
+/// of any length.
+#[derive(Clone, Debug)]
+pub(crate) struct Sketch {
+    wanted: Preview,
+    /// The text, or more of its ends than is looked at.
+    held: String,
+    /// The length of what is forgotten between them, and of all.
+    forgotten: Length,
+    length: Length,
+}
+
+impl Sketch {
+    pub(crate) fn new(wanted: Preview) -> Self {
+        Self {
+            wanted,
+            held: String::new(),
+            forgotten: Length::of(""),
+            length: Length::of(""),
+        }
+    }
+
+    /// Appends `text`.
+    pub(crate) fn push(&mut self, text: &str) {
+        self.length = self.length.join(Length::of(text));
+        self.held.push_str(text);
+        if self.held.len() > MAX_TEXT + 2 * SLACK {
+            let [from, to] = [MAX_TEXT / 2, self.held.len() - MAX_TEXT / 2 - SLACK];
+            let [from, to] = [from, to].map(|at| self.held.floor_char_boundary(at));
+            let more = Length::of(&self.held[from..to]);
+            self.forgotten = self.forgotten.join(more);
+            self.held.drain(from..to);
+        }
+    }
+
+    /// Length of the text so far in bytes.
+    #[must_use]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.length.bytes
+    }
+
+    /// Number of lines so far, including a last one without a line feed.
+    #[must_use]
+    pub(crate) fn lines(&self) -> u64 {
+        self.length.end.lines()
+    }
+
+    /// Returns a preview of at most `budget` bytes of the text so far. If they are too few to be useful, it is empty.
+    #[must_use]
+    pub(crate) fn show(&self, budget: usize) -> String {
+        show(self.wanted, &self.held, self.forgotten, budget)
+    }
+}
+
+/// Returns a preview of a text of which this is held; `forgotten` stood after the beginning that is looked at.
+fn show(wanted: Preview, held: &str, forgotten: Length, budget: usize) -> String {
+    let [head, middle, tail] = parts(held);
+    let begins = Length::of(head).join(forgotten).join(Length::of(middle));
+    let length = begins.join(Length::of(tail));
+    if !tail.is_empty() {
+        let parts = [(head, Position::START), (tail, begins.end)];
+        let parts = parts.map(|(text, start)| (Plain::of(text), start));
+        return choice::show(wanted, &parts, length, budget);
+    }
+    if wanted == Preview::Mixed
+        && head.len() > budget
+        && let Some(shown) = shapes::show(head, budget)
+    {
+        return shown;
+    }
+    let plain = Plain::of(head);
+    if plain.text.len() <= budget {
+        return plain.text.into_owned();
+    }
+    choice::show(wanted, &[(plain, Position::START)], length, budget)
+}
+
+/// The part of a text that is looked at; of a long one, both of its ends, and what stands between them.
+fn parts(text: &str) -> [&str; 3] {
+    if text.len() <= MAX_TEXT {
+        return [text, "", ""];
+    }
+    let from = text.floor_char_boundary(MAX_TEXT / 2);
+    let to = text.ceil_char_boundary(text.len() - MAX_TEXT / 2);
+    [&text[..from], &text[from..to], &text[to..]]
 }
 
 #[cfg(test)]
@@ -276,7 +369,7 @@ mod tests {
                 let shown = preview.show(&text.to_string(), 2_000);
                 // Head and tail have room for what is told by words or a place.
                 let is_odd = preview == Preview::HeadTail && failing == "disk is full";
-                let plain = plain(failing);
+                let plain = Plain::of(failing).text;
                 assert!(is_odd || shown.contains(&*plain), "{preview:?}: {shown}");
                 assert!(holds_only(&shown, &text.to_string()));
             }
@@ -485,13 +578,11 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
             cuts.sort_unstable();
             for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
-                let (mut sketch, mut from) = (Sketch::new(preview, budget), 0);
+                let (mut sketch, mut from) = (Sketch::new(preview), 0);
                 for cut in cuts.iter().copied().chain([text.len()]) {
                     sketch.push(&text[from..cut]);
                     from = cut;
-                    let mut ended = sketch.clone();
-                    ended.end();
-                    prop_assert_eq!(ended.show(budget), preview.show(&text[..from], budget));
+                    prop_assert_eq!(sketch.show(budget), preview.show(&text[..from], budget));
                 }
             }
         }

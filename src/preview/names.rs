@@ -8,78 +8,47 @@
 const MIN_NAME: usize = 6;
 /// Maximum length of a name in bytes. A longer run is data rather than a name.
 const MAX_NAME: usize = 99;
+/// Signs that join words to a name.
+const JOINTS: [char; 6] = ['.', '/', ':', '@', '#', '-'];
 
-/// An occurrence of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NameFound<'t> {
-    pub(crate) text: &'t str,
-    /// Index of the name that contains it, among those seen in this text.
-    pub(crate) within: Option<usize>,
-}
-
-/// Classes of bytes: letters, digits and `_` are of words.
-const WORD: u8 = 1;
-const JOINT: u8 = 2;
-pub(crate) const DIGIT: u8 = 4;
-pub(crate) const UPPER: u8 = 8;
-pub(crate) const LOWER: u8 = 16;
-/// A byte that makes a name distinctive on its own.
-const TELLING: u8 = 32;
-
-/// The classes of a byte; none if it is not ASCII.
-pub(crate) fn class(byte: u8) -> u8 {
-    match byte {
-        b'0'..=b'9' => WORD | DIGIT | TELLING,
-        b'A'..=b'Z' => WORD | UPPER,
-        b'a'..=b'z' => WORD | LOWER,
-        b'_' => WORD | TELLING,
-        b'.' | b'/' => JOINT | TELLING,
-        b':' | b'@' | b'#' | b'-' => JOINT,
-        _ => 0,
-    }
-}
-
-/// Passes every distinctive name to `see`, a joined name before its parts. Linear.
-pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(NameFound<'t>)) {
-    let is_of = |sign: char, classes: u8| sign.is_ascii() && class(sign as u8) & classes != 0;
-    let is_outside = |sign: char| !is_of(sign, WORD | JOINT);
-    let is_joint = |sign: char| is_of(sign, JOINT);
-    let mut seen = 0;
-    for run in text.split(is_outside) {
-        let name = run.trim_matches(is_joint);
-        // A part has no class that the whole has not, so it is no more distinctive.
+/// Passes every distinctive name to `see`, a joined name before its parts, which are told by `true`. Linear.
+pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(&'t str, bool)) {
+    let is_of_name =
+        |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || JOINTS.contains(&sign);
+    for run in text.split(|sign| !is_of_name(sign)) {
+        let name = run.trim_matches(JOINTS);
+        // A part has no sign that the whole has not, so it is no more distinctive.
         if name.len() < MIN_NAME || !is_distinctive(name) {
             continue;
         }
-        let mut within = None;
-        if name.len() <= MAX_NAME {
-            see(NameFound { text: name, within });
-            within = Some(seen);
-            seen += 1;
+        let is_name = name.len() <= MAX_NAME;
+        if is_name {
+            see(name, false);
         }
-        let parts = name.split(is_joint).filter(|part| part.len() < name.len());
-        for text in parts.filter(|part| (MIN_NAME..=MAX_NAME).contains(&part.len())) {
-            if is_distinctive(text) {
-                see(NameFound { text, within });
-                seen += 1;
-            }
+        let parts = name.split(JOINTS).filter(|part| part.len() < name.len());
+        let parts = parts.filter(|part| (MIN_NAME..=MAX_NAME).contains(&part.len()));
+        for part in parts.filter(|part| is_distinctive(part)) {
+            see(part, is_name);
         }
     }
 }
 
 fn is_distinctive(name: &str) -> bool {
-    let rest = name.bytes().skip(1).fold(0, |all, byte| all | class(byte));
-    let all = rest | name.bytes().next().map_or(0, class);
-    all & TELLING != 0 || rest & UPPER != 0 && all & LOWER != 0
+    let is_telling = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'_' | b'.' | b'/');
+    let is_mixed = || {
+        let has_capital = name.bytes().skip(1).any(|byte| byte.is_ascii_uppercase());
+        has_capital && name.bytes().any(|byte| byte.is_ascii_lowercase())
+    };
+    name.bytes().any(is_telling) || is_mixed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(text: &str) -> Vec<(&str, Option<usize>)> {
+    fn names(text: &str) -> Vec<(&str, bool)> {
         let mut names = Vec::new();
-        each_name(text, |name| names.push((name.text, name.within)));
+        each_name(text, |name, is_part| names.push((name, is_part)));
         names
     }
 
@@ -88,13 +57,13 @@ mod tests {
         assert_eq!(names("a plain sentence, HTTPSERVER, foo-bars"), []);
         assert_eq!(
             names("-- parse_all() 'fooBar' Foobar 6x1"),
-            [("parse_all", None), ("fooBar", None)]
+            [("parse_all", false), ("fooBar", false)]
         );
         assert_eq!(
             names("see src/read_back.rs: done"),
-            [("src/read_back.rs", None), ("read_back", Some(0))],
+            [("src/read_back.rs", false), ("read_back", true)],
         );
-        assert_eq!(names("中文 user_name中文"), [("user_name", None)]);
+        assert_eq!(names("中文 user_name中文"), [("user_name", false)]);
         assert_eq!(names(&"x1".repeat(50)), []);
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::preview::signs::{COUNTS, EXIT, may_be_failure, signs};
+use crate::preview::signs::{COUNTS, EXIT, FAILURE, PLACE, signs};
 use crate::preview::units::{Unit, is_excerpt_of_file, own_number};
 
 /// Number of the first lines among which a harness says how a command ended, before its output.
@@ -82,7 +82,7 @@ pub(crate) fn without_header<'u, 't>(units: &'u [Unit<'t>]) -> Cow<'u, [Unit<'t>
     let is_figure = |unit: &&Unit<'_>| {
         field(unit.text).is_some_and(|value| {
             value.is_empty() || value.starts_with(|c: char| c.is_ascii_digit())
-        }) && !may_be_failure(unit.text)
+        }) && signs(unit.text) & (FAILURE | PLACE) == 0
     };
     let after = frame[end + 1..].iter().take_while(is_figure).count();
     [&units[end..=end], &units[end + 1 + after..]]
@@ -107,27 +107,15 @@ pub(crate) fn is_ruler(line: &str) -> bool {
 mod tests {
     use super::*;
     use crate::preview::Preview;
-    use crate::preview::plain::Piece;
-    use crate::preview::units::Cutter;
+    use crate::preview::plain::Plain;
+    use crate::preview::text::lines::Position;
+    use crate::preview::units::units;
 
-    fn ends(text: &str) -> Vec<&str> {
-        let mut places = Vec::new();
-        let mut cutter = Cutter::new();
-        let mut see = |unit: Unit<'_>| places.push(unit.place);
-        cutter.push(Piece::plain(text), &mut see);
-        cutter.end(&mut see);
-        let lines: Vec<&str> = text.split('\n').collect();
-        let units: Vec<Unit<'_>> = places
-            .into_iter()
-            .map(|place| Unit {
-                text: lines[place.line as usize - 1],
-                place,
-            })
-            .collect();
-        ending(&units)
-            .into_iter()
-            .map(|at| units[at].text)
-            .collect()
+    fn ends(text: &str) -> Vec<String> {
+        let plain = Plain::of(text);
+        let units: Vec<Unit<'_>> = units(&plain, Position::START).collect();
+        let ends = ending(&units).into_iter();
+        ends.map(|at| units[at].text.to_owned()).collect()
     }
 
     #[test]

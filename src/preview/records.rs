@@ -12,14 +12,18 @@
 //! ```
 //!
 //! A cell is compact JSON; a text that could be read as nothing else is not quoted, and a record that lacks a
-//! field has an empty cell. A line is shown if there is room for it after those before it: a preview made again in
-//! as many bytes as it has is the same, which is how it is known again.
+//! field has an empty cell. So a cell tells what it is.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use crate::json::{Kind, Node, View};
+use regex::Regex;
+
+use crate::json::{Node, View};
+use crate::preview::pattern::pattern;
+use crate::preview::rows::{MORE, cell, cell_of_text, cut, fitting};
 use crate::preview::signs::is_failure;
 use crate::preview::units::CUT;
 
@@ -39,20 +43,21 @@ const MAX_COUNTED: usize = 8;
 /// Maximum length in bytes of a cell where not all records are shown.
 const MAX_CELL: usize = 60;
 /// Maximum lengths of cells where all records are shown, the longest first. Whole ones need no places.
-const CELLS: [Option<usize>; 4] = [None, Some(480), Some(240), Some(120)];
+const CELLS: [usize; 4] = [usize::MAX, 480, 240, 120];
 /// Records that report failures come first if they are at most one in so many.
 const FAILING: usize = 20;
 /// Maximum length in bytes of the first values of a field.
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
 const MAX_AROUND: usize = 240;
-/// The end of a preview that does not show all.
-pub(super) const MORE: &str = "[… more …]";
 
-/// A list of objects.
-pub(super) struct Records<'j> {
-    names: Vec<&'j str>,
-    rows: Vec<Row<'j>>,
+/// The beginning of a date as ISO 8601 writes it.
+static DATE: LazyLock<Regex> = LazyLock::new(|| pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}"));
+
+/// A list of objects, or the rows of a table.
+pub(super) struct Records<'t> {
+    names: Vec<String>,
+    rows: Vec<Row<'t>>,
     around: AroundRecords,
 }
 
@@ -68,79 +73,66 @@ pub(super) struct AroundRecords {
 /// A field is missing.
 pub(super) const NONE: &str = "none";
 
-struct Row<'j> {
-    place: String,
-    /// Its values, each with the place of its name in `Records::names`. Most names may be those of other records,
-    /// so there is no room for all.
-    cells: Box<[(usize, Node<'j>)]>,
-}
-
-/// The way in which the rows of a table are written.
-#[derive(Clone, Copy)]
-struct RowForm<'c> {
-    /// Maximum length of a cell in bytes.
-    most: usize,
-    /// True if each row begins with its place.
-    has_places: bool,
-    columns: &'c [usize],
-}
-
-impl RowForm<'_> {
-    fn row<'c>(self, place: &'c str, cells: impl Iterator<Item = Cow<'c, str>>) -> String {
-        let place = self.has_places.then_some(Cow::Borrowed(place));
-        let cells: Vec<Cow<'_, str>> = place.into_iter().chain(cells).collect();
-        cells.join("|") + "\n"
-    }
+pub(super) struct Row<'t> {
+    pub(super) place: String,
+    /// The cells that are not empty, each with the place of its name. There is no room for all: most names may be those
+    /// of other records.
+    pub(super) cells: Box<[(usize, Cow<'t, str>)]>,
 }
 
 /// The values of one field.
 #[derive(Default)]
-struct Field<'j> {
+struct Field<'r> {
     /// Different values, the first row that has each, and how many have it.
-    counts: Vec<(Node<'j>, usize, usize)>,
+    counts: Vec<(&'r str, usize, usize)>,
     /// Number of records that lack it, and of those in which it is `null`.
     missing: usize,
     nulls: usize,
 }
 
-impl<'j> Records<'j> {
-    /// Reads the records of a text, of which these names of fields are known and `bytes` bytes are JSON; `None` if
-    /// these are none.
-    pub(super) fn read(
-        mut names: Vec<&'j str>,
-        rows: impl Iterator<Item = (Node<'j>, String)>,
+impl<'t> Records<'t> {
+    /// Reads objects, each with its place, if they are a list of records and most of `bytes` bytes of JSON.
+    pub(super) fn of_objects(
+        objects: impl Iterator<Item = (Node<'t>, String)>,
         bytes: usize,
         around: AroundRecords,
     ) -> Option<Self> {
-        let known = names.iter().enumerate().map(|(place, name)| (*name, place));
-        let mut places: HashMap<&str, usize> = known.collect();
-        let (mut all, mut inside, mut filled) = (Vec::new(), 0, 0);
-        for (object, place) in rows {
-            if !object.is_object() || !object.json.is_plain() {
+        let (mut names, mut columns) = (Vec::new(), HashMap::new());
+        let (mut rows, mut inside) = (Vec::new(), 0);
+        for (object, place) in objects {
+            if !object.is_object() || !object.json.is_plain() || names.len() > MAX_FIELDS {
                 return None;
             }
             inside += object.range().len() + place.len();
             let cells = object.fields().map(|(name, value)| {
-                let column = *places.entry(name).or_insert(names.len());
+                let column = *columns.entry(name).or_insert(names.len());
                 if column == names.len() {
-                    names.push(name);
+                    names.push(name.to_owned());
                 }
-                (column, value)
+                (column, cell(value))
             });
-            let cells: Box<[_]> = cells.collect();
-            filled += cells.len();
-            if names.len() > MAX_FIELDS {
-                return None;
-            }
-            all.push(Row { place, cells });
+            let cells = cells.collect();
+            rows.push(Row { place, cells });
         }
-        let is_table = all.len() >= MIN_RECORDS
-            && inside / all.len().max(1) <= MAX_RECORD
-            && inside >= bytes - bytes / OUTSIDE
-            && FILLED * filled > all.len() * names.len();
-        (is_table && !names.is_empty()).then_some(Self {
+        let is_most = inside >= bytes - bytes / OUTSIDE;
+        Self::of_rows(names, rows, around).filter(|_| is_most)
+    }
+
+    pub(super) fn of_rows(
+        names: Vec<String>,
+        rows: Vec<Row<'t>>,
+        around: AroundRecords,
+    ) -> Option<Self> {
+        let cells = || rows.iter().flat_map(|row| &row.cells);
+        // As much as `"name":"cell",` takes.
+        let bytes = cells().map(|(column, cell)| names[*column].len() + cell.len() + 6);
+        let is_table = rows.len() >= MIN_RECORDS
+            && (1..=MAX_FIELDS).contains(&names.len())
+            && bytes.sum::<usize>() / rows.len() <= MAX_RECORD
+            && FILLED * cells().count() > rows.len() * names.len();
+        is_table.then_some(Self {
             names,
-            rows: all,
+            rows,
             around,
         })
     }
@@ -150,77 +142,44 @@ impl<'j> Records<'j> {
         all.or_else(|| self.summary(budget))
     }
 
-    /// All records, with cells of at most `most` bytes or whole, if that has at most `budget` bytes.
-    fn all(&self, most: Option<usize>, budget: usize) -> Option<String> {
+    /// All records, with cells of at most `most` bytes, if that has at most `budget` bytes.
+    fn all(&self, most: usize, budget: usize) -> Option<String> {
         let (head, more) = match most {
-            Some(_) => (self.head(MAX_AROUND, ""), MORE),
-            None => (self.head(usize::MAX, " as a table, whole"), ""),
+            usize::MAX => (self.head(most, " as a table, whole"), ""),
+            _ => (self.head(MAX_AROUND, ""), MORE),
         };
-        let form = RowForm {
-            most: most.unwrap_or(usize::MAX),
-            has_places: most.is_some() || self.around.numbers.ends_with(KEYED),
-            columns: &(0..self.names.len()).collect::<Vec<_>>(),
-        };
-        let head = head + &self.header(form);
+        let has_places = most < usize::MAX || self.around.numbers.ends_with(KEYED);
+        let columns: Vec<usize> = (0..self.names.len()).collect();
         let room = budget.checked_sub(head.len() + more.len())?;
-        let lines = self.lines(0..self.rows.len(), form, room);
-        let is_all = lines.len() == self.rows.len();
-        is_all.then(|| head + &lines.into_values().collect::<String>() + more)
+        let rows = self.table(0..self.rows.len(), &columns, most, has_places, room);
+        (rows.len() == 1 + self.rows.len()).then(|| head + &rows.concat() + more)
     }
 
     /// The values of the fields, and the most telling records.
     fn summary(&self, budget: usize) -> Option<String> {
         let room = budget.checked_sub(MORE.len())?;
         let mut shown = self.head(MAX_AROUND, "");
-        if shown.len() > room {
-            return None;
-        }
+        let mut left = room.checked_sub(shown.len())?;
         let fields: Vec<Field<'_>> = (0..self.names.len())
             .map(|column| self.field(column))
             .collect();
         for (name, field) in self.names.iter().zip(&fields) {
             let name = cut(cell_of_text(name), MAX_CELL);
-            let line = format!(
-                "{name}: {}\n",
-                field.says(self.rows.len(), self.around.absent)
-            );
-            if shown.len() + line.len() <= room {
+            let says = field.says(self.rows.len(), self.around.absent);
+            let line = format!("{name}: {says}\n");
+            if line.len() <= left {
+                left -= line.len();
                 shown.push_str(&line);
             }
         }
         // Values that all records share stand above.
         let varies = |column: &usize| !fields[*column].is_constant();
         let columns: Vec<usize> = (0..self.names.len()).filter(varies).collect();
-        let form = RowForm {
-            most: MAX_CELL,
-            has_places: true,
-            columns: &columns,
-        };
-        let header = self.header(form);
-        let room = room.saturating_sub(shown.len() + header.len());
-        let lines = self.lines(self.ranked(&fields), form, room);
-        if !lines.is_empty() {
-            shown.push_str(&header);
+        let rows = self.table(self.ranked(&fields), &columns, MAX_CELL, true, left);
+        if rows.len() > 1 {
+            shown += &rows.concat();
         }
-        shown.extend(lines.into_values());
         Some(shown + MORE)
-    }
-
-    /// The lines of the first of these records that fit `room`.
-    fn lines(
-        &self,
-        rows: impl IntoIterator<Item = usize>,
-        form: RowForm<'_>,
-        room: usize,
-    ) -> BTreeMap<usize, String> {
-        let mut bytes = 0;
-        let lines = rows.into_iter().map(|at| (at, self.line(at, form)));
-        lines
-            .take_while(|(_, line)| {
-                bytes += line.len();
-                bytes <= room
-            })
-            .collect()
     }
 
     fn head(&self, most: usize, how: &str) -> String {
@@ -229,30 +188,50 @@ impl<'j> Records<'j> {
         format!("{before}[{} records{how}]{after}\n", self.rows.len())
     }
 
-    fn header(&self, form: RowForm<'_>) -> String {
-        let names = form.columns.iter().map(|column| self.names[*column]);
-        form.row(&self.around.numbers, names.map(cell_of_text))
+    /// The names of these columns, and the first of these records that fit `room` with them.
+    fn table(
+        &self,
+        records: impl IntoIterator<Item = usize>,
+        columns: &[usize],
+        most: usize,
+        has_places: bool,
+        room: usize,
+    ) -> Vec<String> {
+        let joined = |place: &str, cells: Vec<Cow<'_, str>>| {
+            let place = if has_places {
+                format!("{place}|")
+            } else {
+                String::new()
+            };
+            place + &cells.join("|") + "\n"
+        };
+        let names = columns
+            .iter()
+            .map(|column| cell_of_text(&self.names[*column]));
+        let header = joined(&self.around.numbers, names.collect());
+        let record = |at: usize, ()| {
+            let row = &self.rows[at];
+            let cells = columns
+                .iter()
+                .map(|column| row.cell(*column).unwrap_or_default());
+            let cells = cells.map(|cell| cut(cell.into(), most));
+            joined(&row.place, cells.collect())
+        };
+        let room = room.saturating_sub(header.len());
+        let rows = fitting(records.into_iter().map(|at| (at, ())), room, record);
+        std::iter::once(header).chain(rows.into_values()).collect()
     }
 
-    fn line(&self, at: usize, form: RowForm<'_>) -> String {
-        let row = &self.rows[at];
-        let cells = form.columns.iter().map(|column| {
-            let value = row.cell(*column);
-            value.map_or_else(Cow::default, |value| cut(cell(value), form.most))
-        });
-        form.row(&row.place, cells)
-    }
-
-    fn field(&self, column: usize) -> Field<'j> {
+    fn field(&self, column: usize) -> Field<'_> {
         let mut field = Field::default();
         let mut places = HashMap::new();
         for (at, row) in self.rows.iter().enumerate() {
             match row.cell(column) {
                 None => field.missing += 1,
-                Some(value) if value.kind() == Kind::Null => field.nulls += 1,
+                Some("null") => field.nulls += 1,
                 Some(value) => {
                     let next = field.counts.len();
-                    let place = *places.entry(value.spelling()).or_insert(next);
+                    let place = *places.entry(value).or_insert(next);
                     if place == next {
                         field.counts.push((value, at, 0));
                     }
@@ -277,8 +256,8 @@ impl<'j> Records<'j> {
             }
         }
         let fails = |at: &usize| {
-            let mut texts = self.rows[*at].cells.iter();
-            texts.any(|(_, value)| value.as_str().is_some_and(is_failure))
+            let mut cells = self.rows[*at].cells.iter();
+            cells.any(|(_, cell)| is_failure(cell.trim_start_matches('"')))
         };
         let failing: Vec<usize> = (0..all).filter(fails).take(all / FAILING + 1).collect();
         if failing.len() * FAILING <= all {
@@ -287,25 +266,23 @@ impl<'j> Records<'j> {
         ranked.push(all - 1);
         // Either end may have the row that was asked for.
         ranked.extend((0..all).flat_map(|at| [at, all - 1 - at]));
-        let mut is_ranked = vec![false; all];
-        ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
         ranked
     }
 }
 
-impl<'j> Row<'j> {
-    fn cell(&self, at: usize) -> Option<Node<'j>> {
+impl Row<'_> {
+    fn cell(&self, at: usize) -> Option<&str> {
         let cell = self.cells.iter().find(|(column, _)| *column == at);
-        cell.map(|(_, value)| *value)
+        cell.map(|(_, value)| &**value)
     }
 }
 
-impl Field<'_> {
+impl<'r> Field<'r> {
     /// Returns true if all records have the same value, which is short.
     fn is_constant(&self) -> bool {
         match self.counts[..] {
             [] => self.missing == 0,
-            [(value, ..)] => self.missing + self.nulls == 0 && cell(value).len() <= MAX_CELL,
+            [(value, ..)] => self.missing + self.nulls == 0 && value.len() <= MAX_CELL,
             _ => false,
         }
     }
@@ -316,56 +293,47 @@ impl Field<'_> {
     }
 
     /// The least and the greatest of values that are all numbers or all dates, and the first rows that have them.
-    fn ends(&self) -> Option<[(&str, usize); 2]> {
+    fn ends(&self) -> Option<[(&'r str, usize); 2]> {
+        let are_dates = self.are(|value| DATE.is_match(value));
         let ordered = self.counts.iter().map(|(value, at, _)| {
-            let spelling = value.spelling();
-            match value.as_str() {
-                Some(date) if is_date(date) => Some((0.0, date, *at)),
-                _ => Some((spelling.parse::<f64>().ok()?, spelling, *at)),
-            }
+            let number = if are_dates { 0.0 } else { value.parse().ok()? };
+            Some((number, *value, *at))
         });
-        let mut ordered: Vec<_> = ordered.collect::<Option<_>>()?;
+        let mut ordered: Vec<(f64, &str, usize)> = ordered.collect::<Option<_>>()?;
         ordered.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(other.1)));
         let ((_, least, first), (_, greatest, last)) = (ordered.first()?, ordered.last()?);
-        let are_alike = self.are(Kind::String) || self.are(Kind::Number);
-        are_alike.then_some([(*least, *first), (*greatest, *last)])
+        Some([(least, *first), (greatest, *last)])
     }
 
-    /// Returns true if all of its values are of this kind.
-    fn are(&self, kind: Kind) -> bool {
-        self.counts.iter().all(|(value, ..)| value.kind() == kind)
-    }
-
-    /// The first few of its values, and the number of different ones.
-    fn examples(&self) -> String {
-        let mut says = String::new();
-        for (value, ..) in &self.counts {
-            let value = cut(cell(*value), MAX_CELL);
-            if says.len() + value.len() > MAX_EXAMPLES {
-                break;
-            }
-            says = says + &value + ", ";
-        }
-        format!("{says}{CUT} {} different", self.counts.len())
+    fn are(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.counts.iter().all(|(value, ..)| is(value))
     }
 
     /// Its values, in `all` records, those that lack it as `absent`.
     fn says(&self, all: usize, absent: &str) -> String {
+        let short = |value: &'r str| cut(value.into(), MAX_CELL);
         let mut says = if self.is_counted(all) {
             let mut counts: Vec<_> = self.counts.iter().collect();
             counts.sort_by_key(|(.., count)| Reverse(*count));
             let counts = counts.into_iter();
-            let says =
-                counts.map(|(value, _, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
+            let says = counts.map(|(value, _, count)| format!("{} {count}", short(value)));
             says.collect()
         } else if let Some([(least, _), (greatest, _)]) = self.ends() {
             vec![format!("{least}{CUT}{greatest}")]
-        } else if self.are(Kind::Array) {
+        } else if self.are(|value| value.starts_with('[')) {
             vec!["lists".to_owned()]
-        } else if self.are(Kind::Object) {
+        } else if self.are(|value| value.starts_with('{')) {
             vec!["objects".to_owned()]
         } else {
-            vec![self.examples()]
+            let mut room = MAX_EXAMPLES;
+            let values = self.counts.iter().map(|(value, ..)| short(value) + ", ");
+            let examples = values.take_while(|value| {
+                let fits = value.len() <= room + ", ".len();
+                room = room.saturating_sub(value.len());
+                fits
+            });
+            let examples: String = examples.collect();
+            vec![format!("{examples}{CUT} {} different", self.counts.len())]
         };
         for (count, what) in [(self.nulls, "null"), (self.missing, absent)] {
             if count > 0 {
@@ -374,70 +342,6 @@ impl Field<'_> {
         }
         says.join(", ")
     }
-}
-
-/// Returns true for a text that begins with a date as ISO 8601 writes it.
-fn is_date(text: &str) -> bool {
-    let begins = text.as_bytes().first_chunk::<10>();
-    begins.is_some_and(|begins| {
-        begins.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
-    })
-}
-
-/// A value as it is written in a cell.
-pub(super) fn cell(value: Node<'_>) -> Cow<'_, str> {
-    match value.as_str() {
-        // One with escapes keeps them.
-        Some(text) if text.len() + 2 == value.spelling().len() => cell_of_text(text),
-        Some(_) => value.spelling().into(),
-        None => compact(value.spelling()),
-    }
-}
-
-/// A text as it is written in a cell: quoted if it could be read as something else.
-pub(super) fn cell_of_text(text: &str) -> Cow<'_, str> {
-    let is_other = text.is_empty()
-        || text.trim() != text
-        || text.starts_with(['"', '{', '['])
-        || text.contains(['|', '\n', '\r'])
-        || ["null", "true", "false"].contains(&text)
-        || text.parse::<f64>().is_ok();
-    if is_other {
-        serde_json::Value::from(text).to_string().into()
-    } else {
-        text.into()
-    }
-}
-
-/// JSON, or a part of it that begins outside of strings, without blanks between its values.
-pub(super) fn compact(json: &str) -> Cow<'_, str> {
-    let is_blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
-    if !json.contains(is_blank) {
-        return json.into();
-    }
-    let (mut is_inside, mut is_escaped) = (false, false);
-    let mut keep = |c: &char| {
-        let keeps = is_inside || !is_blank(*c);
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = is_inside,
-            '"' => is_inside = !is_inside,
-            _ => {}
-        }
-        keeps
-    };
-    json.chars().filter(|c| keep(c)).collect::<String>().into()
-}
-
-/// A cell, or its first `most` bytes.
-pub(super) fn cut(cell: Cow<'_, str>, most: usize) -> Cow<'_, str> {
-    if cell.len() <= most.saturating_add(CUT.len()) {
-        return cell;
-    }
-    format!("{}{CUT}", &cell[..cell.floor_char_boundary(most)]).into()
 }
 
 #[cfg(test)]
@@ -706,10 +610,9 @@ mod tests {
             prop_assert!(shown.len() <= budget || shown == text);
             prop_assert!(holds_only(&shown, &text), "{shown}");
             let (first, rest) = text.split_at(text.floor_char_boundary(cut));
-            let mut sketch = Sketch::new(Preview::Mixed, budget);
+            let mut sketch = Sketch::new(Preview::Mixed);
             sketch.push(first);
             sketch.push(rest);
-            sketch.end();
             prop_assert_eq!(sketch.show(budget), shown);
             if let Some(shown) = show(&text, budget) {
                 prop_assert_eq!(show(&text, shown.len()), Some(shown));

@@ -1,45 +1,49 @@
 //! Texts that are shown in their shape: records, in JSON or as a table, JSON documents, logs, and matches of a search.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::json::{JsonText, Node, View};
 use crate::preview::outcomes::without_header;
-use crate::preview::records::{AroundRecords, KEYED, NONE, Records, cell_of_text, compact};
+use crate::preview::pattern::pattern;
+use crate::preview::records::{AroundRecords, KEYED, NONE, Records, Row};
+use crate::preview::rows::{cell_of_text, compact};
 use crate::preview::units::Unit;
 use crate::preview::{log, matches, outline};
 use crate::table;
 
-/// Maximum length in bytes of a text that is read.
-pub(crate) const MAX_TEXT: usize = 4 * 1024 * 1024;
-/// Maximum length in bytes of a table as JSON, which has the names of the columns in each row.
-const MAX_JSON: usize = 4 * MAX_TEXT;
 /// Maximum number of values and keys of a text that is read.
 const MAX_VALUES: usize = 1 << 20;
 /// Objects in objects that are searched for a list.
 const MAX_DEPTH: usize = 3;
-
 /// The header of the numbers of lines.
 const LINES: &str = "line";
-/// Number of bytes at the beginning of a text that tell whether it may have a shape.
-pub(crate) const BEGINNING: usize = 2 * 1024;
+/// Number of bytes at the beginning of a text that tell whether it may be a log or the output of a search.
+const BEGINNING: usize = 2 * 1024;
+
+/// A name that a path needs no quotes for.
+static WORD: LazyLock<Regex> = LazyLock::new(|| pattern("^[A-Za-z_][A-Za-z0-9_]*$"));
 
 /// Returns `text` in its shape, in at most `budget` bytes, if it has one of which that shows anything.
 pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
-    if text.len() > MAX_TEXT || !may_have_shape(text) {
-        return None;
-    }
-    let text = unmarked(text);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let first = &text[..text.floor_char_boundary(BEGINNING)];
     show_json(text, budget)
         .or_else(|| show_table(text, budget))
-        .or_else(|| log::show(text, first(text), budget))
-        .or_else(|| matches::show(text, first(text), budget))
+        .or_else(|| log::show(text, first, budget))
+        .or_else(|| matches::show(text, first, budget))
 }
 
 fn show_json(text: &str, budget: usize) -> Option<String> {
-    let from = beginning(text)?;
+    // Lines before it say something about the records.
+    let from = table::first_lines(text).find(|at| text[*at..].starts_with(['{', '[']))?;
     let json = &text[from..];
+    let before = said(&text[..from]);
     if let Ok(Some(document)) = JsonText::parse_within(json, MAX_VALUES) {
-        let (root, before) = (Node::root(&document), &said(&text[..from]));
-        return list_of_records(root, json, before, budget)
-            .or_else(|| outline::show(root, before, budget));
+        let root = Node::root(&document);
+        return list_of_records(root, json, &before, budget)
+            .or_else(|| outline::show(root, &before, budget));
     }
     let lines = text.lines().zip(1..).skip(text[..from].lines().count());
     let lines = lines.filter(|(line, _)| !line.trim().is_empty());
@@ -50,16 +54,16 @@ fn show_json(text: &str, budget: usize) -> Option<String> {
         most = most.checked_sub(Node::root(&document).values())?;
         documents.push((document, line));
     }
-    let rows = documents
+    let objects = documents
         .iter()
         .map(|(document, line)| (Node::root(document), line.to_string()));
     let around = AroundRecords {
-        before: said(&text[..from]),
+        before,
         after: String::new(),
         numbers: LINES.to_owned(),
         absent: NONE,
     };
-    Records::read(Vec::new(), rows, json.len(), around)?.show(budget)
+    Records::of_objects(objects, json.len(), around)?.show(budget)
 }
 
 fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> Option<String> {
@@ -76,28 +80,26 @@ fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> O
             numbers: format!("{path}{places}"),
             absent: NONE,
         };
-        Records::read(Vec::new(), items.chain(keyed), json.len(), around)
+        Records::of_objects(items.chain(keyed), json.len(), around)
     });
     records?.show(budget)
 }
 
 fn show_table(text: &str, budget: usize) -> Option<String> {
-    let mut room = MAX_JSON;
-    let table = table::read(text, |names, (line, cells)| {
-        let object = object(names, &cells);
-        room = room.saturating_sub(object.len() + size_of::<String>());
-        let object = if room > 0 { object } else { String::new() };
-        (line, object)
+    let mut left = MAX_VALUES;
+    let table = table::read(text, |_, (line, cells)| {
+        left = left.checked_sub(1 + cells.len())?;
+        let cells = cells.into_iter().enumerate();
+        let cells = cells.filter(|(_, cell)| !cell.is_empty());
+        let cells = cells.map(|(column, cell)| {
+            let quoted = (!table::is_number(&cell)).then(|| cell_of_text(&cell).into_owned());
+            (column, quoted.unwrap_or(cell).into())
+        });
+        Some(Row {
+            place: line.to_string(),
+            cells: cells.collect(),
+        })
     })?;
-    if room == 0 {
-        return None;
-    }
-    let objects = table.rows.iter().map(|(_, object)| object.as_str());
-    let objects: Vec<&str> = objects.collect();
-    let json = format!("[{}]", objects.join(","));
-    let document = JsonText::parse_within(json, MAX_VALUES).ok()??;
-    let names = table.names.iter().map(String::as_str).collect();
-    let lines = table.rows.iter().map(|(line, _)| line.to_string());
     let after: Vec<&str> = table.after.split_whitespace().collect();
     let around = AroundRecords {
         before: said(table.before),
@@ -105,32 +107,7 @@ fn show_table(text: &str, budget: usize) -> Option<String> {
         numbers: LINES.to_owned(),
         absent: r#""""#,
     };
-    Records::read(names, Node::root(&document).items().zip(lines), 0, around)?.show(budget)
-}
-
-/// A row as an object of the cells that are not empty.
-fn object(names: &[String], cells: &[String]) -> String {
-    let text = |text: &String| serde_json::Value::from(text.as_str()).to_string();
-    let fields = names.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
-    let fields = fields.map(|(name, cell)| {
-        let value = Some(cell).filter(|cell| table::is_number(cell)).cloned();
-        format!("{}:{}", text(name), value.unwrap_or_else(|| text(cell)))
-    });
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
-}
-
-/// Returns the place of the first line that begins as JSON does. Lines before it say something about the records.
-fn beginning(text: &str) -> Option<usize> {
-    table::first_lines(text).find(|at| text[*at..].starts_with(['{', '[']))
-}
-
-/// A text without its byte-order mark.
-fn unmarked(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
-}
-
-fn first(text: &str) -> &str {
-    &text[..text.floor_char_boundary(BEGINNING)]
+    Records::of_rows(table.names, table.rows, around)?.show(budget)
 }
 
 /// The lines before a shape, without a header of the harness but for the exit code.
@@ -139,16 +116,6 @@ fn said(before: &str) -> String {
     let units: Vec<Unit<'_>> = lines.map(|(text, line)| Unit::line(text, line)).collect();
     let told = without_header(&units);
     told.iter().map(|unit| format!("{}\n", unit.text)).collect()
-}
-
-/// Returns true unless `text`, and whatever is appended to it, certainly has no shape.
-pub(crate) fn may_have_shape(text: &str) -> bool {
-    let text = unmarked(text);
-    text.len() <= BEGINNING
-        || beginning(text).is_some()
-        || table::may_begin(first(text))
-        || log::may_begin(first(text))
-        || matches::may_begin(first(text))
 }
 
 /// The objects of objects, and the list, that may be most of `json`, each with its path in jq's language.
@@ -163,10 +130,7 @@ fn lists_in(json: Node<'_>) -> Vec<(String, Node<'_>)> {
             lists.push((path.clone(), json));
         }
         let longest = json.fields().max_by_key(|(_, value)| value.range().len());
-        let is_letter = |sign: char| sign.is_ascii_alphabetic() || sign == '_';
-        let is_of_word = |sign: char| is_letter(sign) || sign.is_ascii_digit();
-        let is_word = |name: &str| name.starts_with(is_letter) && name.chars().all(is_of_word);
-        let longest = longest.filter(|(name, _)| is_word(name));
+        let longest = longest.filter(|(name, _)| WORD.is_match(name));
         inner = longest.map(|(name, value)| {
             path += &format!(".{name}");
             value

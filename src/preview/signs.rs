@@ -2,10 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
 use regex::bytes::RegexSet;
-
-use crate::preview::pattern::pattern;
 
 /// A failure in words.
 pub(crate) const FAILURE: u8 = 1;
@@ -23,13 +20,6 @@ static SIGNS: LazyLock<RegexSet> = LazyLock::new(|| {
     RegexSet::new(all).expect("patterns")
 });
 
-/// Words of lines that are not failures.
-static MILD: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:warning|warn|warnung|avertissement|advertencia|note|info|hint|debug)\b|警告|注意",
-    )
-});
-
 /// Returns the signs in `line`.
 pub(crate) fn signs(line: &str) -> u8 {
     // Most lines have none. Which ones there are, a slower search tells.
@@ -37,21 +27,12 @@ pub(crate) fn signs(line: &str) -> u8 {
         return 0;
     }
     let found = SIGNS.matches(line.as_bytes());
-    let found = found.iter().fold(0, |all, sign| all | 1 << sign);
-    if found & PLACE != 0 && MILD.is_match(line) {
-        return found & !PLACE;
-    }
-    found
+    found.iter().fold(0, |all, sign| all | 1 << sign)
 }
 
 /// Returns true if `line` reports a failure in words.
 pub(crate) fn is_failure(line: &str) -> bool {
     signs(line) & FAILURE != 0
-}
-
-/// Returns true if `line` may report a failure, by its words or by the place that it begins with.
-pub(crate) fn may_be_failure(line: &str) -> bool {
-    signs(line) & (FAILURE | PLACE) != 0
 }
 
 /// The words of compilers, test runners, interpreters and loggers. Classes are ASCII's: those of Unicode would take some
@@ -108,11 +89,6 @@ fn counts() -> String {
     format!(
         r"(?i-u)(?:^|[^a-z0-9.])[0-9]+ (?:[a-z]* )?{counted}(?:[^a-z]|$)|(?:^|[^a-z]){counted}[:=]? +[0-9]"
     )
-}
-
-/// Returns true if `one` and `other` are the same but for digits.
-pub(crate) fn differ_in_digits(one: &str, other: &str) -> bool {
-    without_digits(one) == without_digits(other)
 }
 
 /// A line without its digits.

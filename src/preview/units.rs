@@ -1,6 +1,11 @@
-//! Units of a text as it arrives: lines, and pieces of long lines.
+//! Units of a text: lines, and pieces of long lines.
 
-use crate::preview::plain::Piece;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::preview::pattern::pattern;
+use crate::preview::plain::Plain;
 use crate::preview::text::lines::Position;
 
 /// Maximum length in bytes of a line that is not cut into pieces.
@@ -15,6 +20,9 @@ const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
 const FEED: &str = r"\n";
 /// Stands for what is left out of a line.
 pub(crate) const CUT: &str = "…";
+
+/// A number at the start of a line. No file has more lines.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[ \t]*([0-9]{1,9})[→:|\t]"));
 
 /// A line, or a piece of a long one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,126 +102,40 @@ pub(crate) struct Place {
     pub(crate) ends_line: bool,
 }
 
-/// A unit with a text of its own.
-#[derive(Clone, Debug)]
-pub(crate) struct OwnedUnit {
-    text: Box<str>,
-    place: Place,
-}
-
-impl OwnedUnit {
-    pub(crate) fn unit(&self) -> Unit<'_> {
-        let (text, place) = (&*self.text, self.place);
-        Unit { text, place }
-    }
-}
-
-impl From<Unit<'_>> for OwnedUnit {
-    fn from(Unit { text, place }: Unit<'_>) -> Self {
-        let text = text.into();
-        Self { text, place }
-    }
-}
-
-/// Cuts a plain text into units, which don't depend on the chunks in which it arrives.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cutter {
-    /// The part of the current line that is not cut yet.
-    open: String,
-    /// Places in `open` where bytes are hidden, and their number.
-    hidden: Vec<(usize, u64)>,
-    line: u64,
-    /// Offset of `open` in its line, in bytes.
-    byte: u64,
-}
-
-impl Cutter {
-    pub(crate) fn new() -> Self {
-        Self {
-            line: 1,
-            ..Self::default()
+/// The units of a plain text, or of the part of one that begins at `start`.
+pub(crate) fn units<'t>(plain: &'t Plain<'_>, start: Position) -> impl Iterator<Item = Unit<'t>> {
+    let (mut rest, mut end) = (&*plain.text, 0);
+    let Position { mut line, mut byte } = start;
+    let mut hidden = plain.hidden.iter().peekable();
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
         }
-    }
-
-    /// Appends `piece`.
-    pub(crate) fn push(&mut self, piece: Piece<'_>, see: &mut impl FnMut(Unit<'_>)) {
-        let hidden = piece.bytes.saturating_sub(piece.text.len() as u64);
-        if hidden > 0 {
-            match self.hidden.last_mut() {
-                Some((at, all)) if *at == self.open.len() => *all += hidden,
-                _ => self.hidden.push((self.open.len(), hidden)),
-            }
-        }
-        let mut rest = piece.text;
-        while let Some(feed) = memchr::memchr(b'\n', rest.as_bytes()) {
-            let (line, tail) = rest.split_at(feed);
-            self.go_on(line, true, see);
-            (self.line, self.byte) = (self.line + 1, 0);
-            rest = &tail[1..];
-        }
-        self.go_on(rest, false, see);
-    }
-
-    /// Ends the text, or its line before a line feed.
-    pub(crate) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
-        if !self.open.is_empty() {
-            self.go_on("", true, see);
-        }
-    }
-
-    /// The most bytes that stay in one piece here.
-    fn limit(&self) -> usize {
-        if self.byte == 0 { MAX_LINE } else { MAX_PIECE }
-    }
-
-    /// Cuts off the units that are complete.
-    fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
-        if self.open.is_empty() && ends_line && more.len() <= self.limit() {
-            return self.unit(more, true, see);
-        }
-        self.open.reserve_exact(more.len());
-        self.open.push_str(more);
-        if !ends_line && self.open.len() <= self.limit() {
-            return;
-        }
-        let open = std::mem::take(&mut self.open);
-        let mut rest = &open[..];
-        while rest.len() > self.limit() {
-            let (piece, after) = rest.split_at(piece_length(rest));
-            self.unit(piece, false, see);
-            rest = after;
-        }
-        if ends_line {
-            self.unit(rest, true, see);
-            rest = "";
-        }
-        self.open = rest.to_owned();
-    }
-
-    fn unit(&mut self, text: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
+        let most = if byte == 0 { MAX_LINE } else { MAX_PIECE };
+        let near = &rest.as_bytes()[..rest.len().min(most + 1)];
+        let feed = memchr::memchr(b'\n', near);
+        let length = feed.or_else(|| Some(rest.len()).filter(|length| *length <= most));
+        let ends_line = length.is_some();
+        let (text, after) = rest.split_at(length.unwrap_or_else(|| piece_length(rest)));
+        end += text.len();
         let mut bytes = text.len() as u64;
-        self.hidden.retain_mut(|(at, hidden)| {
-            let is_later = *at >= text.len() && !ends_line;
-            if is_later {
-                *at -= text.len();
-            } else {
-                bytes += *hidden;
-            }
-            is_later
-        });
+        while let Some((_, more)) = hidden.next_if(|(at, _)| *at < end + usize::from(ends_line)) {
+            bytes += more;
+        }
         let place = Place {
-            line: self.line,
-            byte: self.byte,
+            line,
+            byte,
             bytes,
-            begins: self.byte == 0 || text.starts_with(FEED),
+            begins: byte == 0 || text.starts_with(FEED),
             ends_line,
         };
-        let is_blank_line = self.byte == 0;
-        self.byte += bytes;
-        if !text.is_empty() || is_blank_line {
-            see(Unit { text, place });
+        (rest, byte) = (after, byte + bytes);
+        if ends_line {
+            rest = after.strip_prefix('\n').unwrap_or_default();
+            (line, byte, end) = (line + 1, 0, end + 1);
         }
-    }
+        Some(Unit { text, place })
+    })
 }
 
 fn piece_length(text: &str) -> usize {
@@ -226,12 +148,6 @@ fn piece_length(text: &str) -> usize {
     let end = text.floor_char_boundary(most - NEAR_THE_END);
     let separator = text[end..most].rfind(SEPARATORS);
     separator.map_or(most, |separator| end + separator + 1)
-}
-
-/// The mark before what is shown of a line from this position on.
-pub(crate) fn mark_of(position: Position) -> String {
-    let cut = if position.byte > 0 { CUT } else { "" };
-    format!("{position}|{cut}")
 }
 
 /// The text of a unit without its own line number, as shown after another unit.
@@ -258,16 +174,8 @@ pub(crate) fn is_excerpt_of_file(units: &[Unit<'_>]) -> bool {
 /// `12<tab>text`; with the length of this prefix in bytes. Blanks after it belong to the text, as its
 /// indentation.
 pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {
-    /// Maximum number of digits; no file has more lines.
-    const MAX_DIGITS: usize = 9;
-    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
-    let digits = line[blanks..].bytes().take_while(u8::is_ascii_digit);
-    let digits = digits.take(MAX_DIGITS).count();
-    let number = line[blanks..blanks + digits].parse().ok()?;
-    let behind = &line[blanks + digits..];
-    let sign = behind.chars().next()?;
-    let is_sign = ['→', ':', '|', '\t'].contains(&sign);
-    is_sign.then(|| (number, blanks + digits + sign.len_utf8()))
+    let found = NUMBER.captures(line)?;
+    Some((found[1].parse().ok()?, found[0].len()))
 }
 
 #[cfg(test)]
@@ -275,18 +183,13 @@ mod tests {
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     use super::*;
-    use crate::preview::plain::PlainText;
 
-    fn cut(chunks: &[&str]) -> Vec<(String, Place)> {
-        let (mut cutter, mut units) = (Cutter::new(), Vec::new());
-        let mut see = |unit: Unit<'_>| units.push((unit.text.to_owned(), unit.place));
-        let mut plain = PlainText::default();
-        for chunk in chunks {
-            plain.push(chunk, &mut |piece| cutter.push(piece, &mut see));
-        }
-        plain.end(&mut |piece| cutter.push(piece, &mut see));
-        cutter.end(&mut see);
+    fn cut(text: &str) -> Vec<(String, Place)> {
+        let plain = Plain::of(text);
+        let units = units(&plain, Position::START);
         units
+            .map(|unit| (unit.text.to_owned(), unit.place))
+            .collect()
     }
 
     #[test]
@@ -301,7 +204,7 @@ mod tests {
     #[test]
     fn long_lines_are_cut_behind_separators() {
         let line = "0123456789 ".repeat(80);
-        let units = cut(&[&line]);
+        let units = cut(&line);
         assert!(
             units.len() > 2 && units.iter().all(|(text, _)| text.ends_with(' ')),
             "{units:?}"
@@ -312,7 +215,7 @@ mod tests {
     #[test]
     fn places_count_what_is_hidden() {
         let red = format!("\x1b[31m{}\x1b[0m", "a b, ".repeat(120));
-        let units = cut(&[&red, "\n", "\x1b[1mb\x1b[0m\x1b[0m\n\x1b[m\n", "c"]);
+        let units = cut(&format!("{red}\n\x1b[1mb\x1b[0m\x1b[0m\n\x1b[m\nc"));
         let (last, lines) = (&units[units.len() - 3..], &units[..units.len() - 3]);
         let mut at = 0;
         for (text, place) in lines {
@@ -329,27 +232,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn units_are_the_same_whatever_the_chunks(
-            text in "([a-z €字]{0,300}\n?){0,8}", cuts in proptest::collection::vec(0usize..1_000, 0..8),
-        ) {
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
-            cuts.sort_unstable();
-            let (mut chunks, mut from) = (Vec::new(), 0);
-            for cut in cuts.into_iter().chain([text.len()]) {
-                chunks.push(&text[from..cut]);
-                from = cut;
-            }
-            let units = cut(&chunks);
-            prop_assert_eq!(&units, &cut(&[&text]));
+        fn units_are_the_text(text in "([a-z €字]{0,300}\n?){0,8}") {
             let lines: Vec<&str> = text.split('\n').collect();
-            for (unit, place) in units {
+            let mut shown = 0;
+            for (unit, place) in cut(&text) {
                 let line = lines[place.line as usize - 1];
                 let at = place.byte as usize;
                 prop_assert_eq!(&line[at..at + unit.len()], &unit);
                 prop_assert_eq!(place.ends_line, at + unit.len() == line.len());
                 let most = if place.byte == 0 && place.ends_line { MAX_LINE } else { MAX_PIECE };
                 prop_assert!(unit.len() <= most);
+                shown += unit.len();
             }
+            prop_assert_eq!(shown + text.matches('\n').count(), text.len());
         }
     }
 }

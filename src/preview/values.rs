@@ -1,11 +1,22 @@
 //! Values in a text beside its names: options, numbers and proper nouns.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::preview::pattern::pattern;
+
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
 /// Maximum length of an option in bytes.
 const MAX_FLAG: usize = 99;
 /// Numbers in a row that count; further ones are data.
 const IN_A_ROW: usize = 3;
+
+/// An option, dashes, a number, or a word. Dashes after the last two begin no option.
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"--[A-Za-z][A-Za-z0-9-]*|-+|[0-9]+(?-u:\b)(?:[.,][0-9]+(?-u:\b))*-*|[A-Za-z0-9_]+-*")
+});
 
 /// A kind of value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,101 +29,40 @@ pub(crate) enum Kind {
     Noun,
 }
 
-impl Kind {
-    /// Worth of a value of this kind. An option counts as a name, which is worth three times as much
-    /// in a line; a long name's own worth is about 1.
-    pub(crate) fn worth(self) -> f32 {
-        match self {
-            Self::Flag => 2.0,
-            Self::Number => 2.5,
-            Self::Noun => 1.3,
-        }
-    }
-}
-
 /// Passes every value to `see`, in text order. Linear.
 pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) {
-    let bytes = text.as_bytes();
     let (mut in_a_row, mut capitalised) = (0, None::<(usize, usize)>);
-    let mut at = 0;
-    while let Some(first) = bytes.get(at) {
-        let start = at;
-        // All ends are next to ASCII, so they are character boundaries.
-        if is_word(*first) {
-            at += bytes[at..]
-                .iter()
-                .take_while(|byte| is_word(**byte))
-                .count();
-            let word = &text[start..at];
-            if word.bytes().all(|byte| byte.is_ascii_digit()) {
+    for token in TOKEN.find_iter(text) {
+        let value = token.as_str().trim_end_matches('-');
+        let (start, end) = (token.start(), token.start() + value.len());
+        let is_number = !value.contains(|sign: char| sign.is_ascii_alphabetic() || sign == '_');
+        match value.as_bytes() {
+            [] => {}
+            [b'-', ..] => {
+                in_a_row = 0;
+                if ("--nn".len()..=MAX_FLAG).contains(&value.len()) {
+                    see(Kind::Flag, value);
+                }
+            }
+            _ if is_number => {
                 in_a_row += 1;
-                let digits = word.len() + further_digits(bytes, &mut at);
+                let digits = value.bytes().filter(u8::is_ascii_digit).count();
                 if in_a_row <= IN_A_ROW && digits >= MIN_DIGITS {
-                    see(Kind::Number, &text[start..at]);
+                    see(Kind::Number, value);
                 }
-                continue;
             }
-            in_a_row = 0;
-            if is_capitalised(word) {
-                if let Some((first, end)) = capitalised
-                    && &bytes[end..start] == b" "
+            [b'A'..=b'Z', b'a'..=b'z', rest @ ..] if rest.iter().all(u8::is_ascii_alphabetic) => {
+                in_a_row = 0;
+                if let Some((first, last)) = capitalised
+                    && &text[last..start] == " "
                 {
-                    see(Kind::Noun, &text[first..at]);
+                    see(Kind::Noun, &text[first..end]);
                 }
-                capitalised = Some((start, at));
+                capitalised = Some((start, end));
             }
-        } else if *first == b'-' && begins_flag(bytes, at) {
-            let rest = bytes[at + 2..].iter();
-            let rest = rest.take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-');
-            at += 2 + rest.count();
-            in_a_row = 0;
-            let flag = text[start..at].trim_end_matches('-');
-            if ("--nn".len()..=MAX_FLAG).contains(&flag.len()) {
-                see(Kind::Flag, flag);
-            }
-        } else {
-            at += 1;
+            _ => in_a_row = 0,
         }
     }
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-fn is_capitalised(word: &str) -> bool {
-    let mut letters = word.chars();
-    letters
-        .next()
-        .is_some_and(|first| first.is_ascii_uppercase())
-        && letters
-            .next()
-            .is_some_and(|second| second.is_ascii_lowercase())
-        && letters.all(|further| further.is_ascii_alphabetic())
-}
-
-/// Moves `end`, the end of a number's first digits, over the groups of digits that points and commas
-/// join to it. Returns the number of their digits.
-fn further_digits(bytes: &[u8], end: &mut usize) -> usize {
-    let mut further = 0;
-    while matches!(bytes.get(*end), Some(b'.' | b',')) {
-        let group = bytes[*end + 1..].iter();
-        let digits = group.take_while(|byte| byte.is_ascii_digit()).count();
-        let next = *end + 1 + digits;
-        if digits == 0 || bytes.get(next).copied().is_some_and(is_word) {
-            break;
-        }
-        further += digits;
-        *end = next;
-    }
-    further
-}
-
-fn begins_flag(bytes: &[u8], at: usize) -> bool {
-    let before = at.checked_sub(1);
-    bytes[at..].starts_with(b"--")
-        && bytes.get(at + 2).is_some_and(u8::is_ascii_alphabetic)
-        && before.is_none_or(|before| bytes[before] != b'-' && !is_word(bytes[before]))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::{CountTokens, image, payload};
+use super::{CountTokens, payload};
 use crate::fingerprint::{FieldPrint, Fingerprint, fingerprint};
 use crate::format::{Conversation, PartRef, Piece};
 use crate::guard::guard;
@@ -188,9 +188,8 @@ impl Meter {
 pub(crate) fn media_cost(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Text(_) | PartRef::Json(_) | PartRef::Opaque(_) => 0,
-        PartRef::Media { mime, data } if mime.starts_with("image/") => image::cost(data),
-        PartRef::Media { data, .. } => data.decoded_len() / payload::BYTES_PER_TOKEN,
-        PartRef::Link { .. } => image::UNKNOWN,
+        PartRef::Media { mime, data } => payload::media_cost(Some(mime), data),
+        PartRef::Link { .. } => payload::IMAGE,
     }
 }
 

@@ -2,17 +2,26 @@
 
 use serde_json::Value;
 
-use super::image;
 use crate::format::Data;
 use crate::format::blocks::split_data_url;
 
+/// Tokens of an image, whatever its size: those of 1024 × 1024 by Anthropic's rule (width × height / 750), which asks for more
+/// than OpenAI's. No image costs much more, since providers scale it down.
+pub(super) const IMAGE: u64 = 1_399;
 /// Bytes per token of audio and files.
 pub(super) const BYTES_PER_TOKEN: u64 = 40;
 /// The shortest text that is taken for bytes, in bytes.
 pub(super) const LEAST: u64 = 256;
 
-/// Beginnings of media in base64, for parts that do not say what they hold.
-const BEGINNINGS: [&str; 5] = ["iVBOR", "/9j/", "R0lGOD", "UklGR", "Qk"];
+/// The cost of media. Those that do not say what they are may be an image.
+pub(super) fn media_cost(mime: Option<&str>, data: Data<'_>) -> u64 {
+    let by_bytes = data.decoded_len() / BYTES_PER_TOKEN;
+    match mime {
+        Some(mime) if mime.starts_with("image/") => IMAGE,
+        Some(_) => by_bytes,
+        None => by_bytes.min(IMAGE),
+    }
+}
 
 /// Takes all bytes out of a value, and returns what they cost.
 pub(super) fn take_out(value: &mut Value) -> u64 {
@@ -63,19 +72,9 @@ fn cost_of(text: &str, name: &str, mime: Option<&str>) -> Option<u64> {
         None => (mime, text),
     };
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_\r\n".contains(&byte);
-    if !data.bytes().all(is_base64) {
-        return None;
-    }
-    let data = Data::Base64(data);
-    let is_image = mime.map_or_else(
-        || BEGINNINGS.iter().any(|begin| text.starts_with(begin)),
-        |mime| mime.starts_with("image/"),
-    );
-    Some(if is_image {
-        image::cost(data)
-    } else {
-        data.decoded_len() / BYTES_PER_TOKEN
-    })
+    data.bytes()
+        .all(is_base64)
+        .then(|| media_cost(mime, Data::Base64(data)))
 }
 
 #[cfg(test)]
@@ -92,7 +91,7 @@ mod tests {
         for (value, cost) in [
             (
                 json!({"type": "computer_call_output", "output": {"image_url": png}}),
-                image::UNKNOWN,
+                IMAGE,
             ),
             (
                 json!({"type": "input_file", "filename": "a.pdf", "file_data": format!("data:application/pdf;base64,{bytes}")}),
@@ -103,8 +102,8 @@ mod tests {
                 by_bytes,
             ),
             (
-                json!({"type": "image_generation_call", "result": format!("iVBOR{}", &bytes[5..])}),
-                image::UNKNOWN,
+                json!({"type": "image_generation_call", "result": bytes.repeat(2)}),
+                IMAGE,
             ),
             (
                 json!({"type": "document", "title": "t", "source": {"type": "base64", "media_type": "application/pdf", "data": bytes}}),

@@ -114,7 +114,7 @@ impl<'a> LongText<'a> {
             is_open: false,
             bytes: 0,
             decoder: Decoder::default(),
-            sketch: Sketch::new(job.policy.preview, job.preview_length().at_most()),
+            sketch: Sketch::new(job.policy.preview),
             kept: Kept::Memory(Vec::new(), 0),
         }
     }
@@ -191,7 +191,6 @@ impl<'a> LongText<'a> {
     async fn end(mut self, is_interrupted: bool) -> Result<(Vec<Part>, Decision), OffloadError> {
         let sketch = &mut self.sketch;
         self.decoder.end(&mut |text| sketch.push(text));
-        sketch.end();
         if let Some(page) = self.page().await {
             return Ok((page, self.decision));
         }

@@ -1,4 +1,4 @@
-//! Counts, compared with those of the plain encoders: equal where nothing is cut, and within the bound
+//! Counts, compared with those of the plain encoders: equal where nothing is cut or at a space, and within the bound
 //! otherwise.
 #![cfg(feature = "tiktoken")]
 
@@ -13,7 +13,7 @@ use proptest::test_runner::Config;
 use serde_json::Value;
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
-/// Length in bytes above which runs of one kind of character are cut.
+/// Length in bytes above which texts are cut.
 const MAX_RUN: usize = 4 * 1024;
 
 fn encodings() -> [(TokenCounter, &'static CoreBPE); 2] {
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(Config { failure_persistence: None, max_shrink_iters: 200, ..Config::with_cases(32) })]
 
     #[test]
-    fn l7_any_text_is_counted_exactly(pieces in vec(pieces(), 0..300)) {
+    fn l7_any_text_is_counted_exactly(pieces in vec(pieces(), 0..40)) {
         assert_exact(&pieces.concat());
     }
 

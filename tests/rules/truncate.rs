@@ -482,7 +482,7 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
     "#);
     assert_eq!(stored(&store).await[0].1, short);
 
-    let long = [b"\xff\xfe".to_vec(), lines(400).into_bytes()].concat();
+    let long = [b"\xff\xff".to_vec(), lines(400).into_bytes()].concat();
     let shown = reduction
         .truncate(&call("b", "f"), ToolOutput::bytes(long.clone()))
         .await

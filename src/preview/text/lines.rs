@@ -93,12 +93,8 @@ impl fmt::Display for Position {
 
 /// Parses a number in its only spelling: digits, no sign, no leading zero.
 pub fn number(digits: &str) -> Option<u64> {
-    let is_canonical = digits == "0" || !digits.starts_with('0');
-    if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) {
-        digits.parse().ok()
-    } else {
-        None
-    }
+    let number = digits.parse::<u64>().ok();
+    number.filter(|number| number.to_string() == digits)
 }
 
 /// Number of line feeds in `text`.

@@ -32,12 +32,8 @@ impl Utf16 {
         match bytes {
             // This one is UTF-32.
             [0xff, 0xfe, 0, 0, ..] => return None,
-            [0xff, 0xfe, rest @ ..] if Self::LittleEndian.begins(rest) => {
-                return Some(Self::LittleEndian);
-            }
-            [0xfe, 0xff, rest @ ..] if Self::BigEndian.begins(rest) => {
-                return Some(Self::BigEndian);
-            }
+            [0xff, 0xfe, ..] => return Some(Self::LittleEndian),
+            [0xfe, 0xff, ..] => return Some(Self::BigEndian),
             _ => {}
         }
         let first = &bytes[..bytes.len().min(FIRST)];
@@ -55,42 +51,12 @@ impl Utf16 {
         }
     }
 
-    /// Returns true if `bytes`, which follow a byte-order mark, begin a text: without characters that no text
-    /// has, and not as UTF-8.
-    fn begins(self, bytes: &[u8]) -> bool {
-        let (pairs, _) = bytes[..bytes.len().min(FIRST - 2)].as_chunks::<2>();
-        let mut signs = char::decode_utf16(pairs.iter().map(|pair| self.unit(*pair))).peekable();
-        while let Some(sign) = signs.next() {
-            let is_text = match sign {
-                Ok('\t' | '\n' | '\r' | '\u{c}' | '\u{1b}') => true,
-                Ok(sign) => {
-                    !sign.is_control()
-                        && !matches!(sign, '\u{e000}'..='\u{f8ff}' | '\u{fffe}' | '\u{ffff}')
-                }
-                // The last one may be half a character.
-                Err(_) => signs.peek().is_none(),
-            };
-            if !is_text {
-                return false;
-            }
-        }
-        !is_plain(bytes)
-    }
-
     fn unit(self, bytes: [u8; 2]) -> u16 {
         match self {
             Self::LittleEndian => u16::from_le_bytes(bytes),
             Self::BigEndian => u16::from_be_bytes(bytes),
         }
     }
-}
-
-/// Returns true if `bytes` begin a text in UTF-8, whatever stands before them.
-fn is_plain(bytes: &[u8]) -> bool {
-    let first = &bytes[..bytes.len().min(FIRST - 2)];
-    let is_text =
-        std::str::from_utf8(first).map_or_else(|error| error.error_len().is_none(), |_| true);
-    first.len() >= MIN_FIRST && is_text && !first.contains(&0)
 }
 
 /// The text of `bytes`, as a [`Decoder`] gives it.
@@ -279,8 +245,6 @@ mod tests {
             &b"\xff\xfe\0\0a\0\0\0"[..],
             b"a\0b\0",
             b"one\0two\0three\0four\0five\0six",
-            b"\xff\xfeline 1\nline 2\nline 3\n",
-            b"\xff\xfe\x3d\xd8a\0",
         ] {
             assert_eq!(text_of(other), String::from_utf8_lossy(other));
         }

@@ -47,7 +47,7 @@ fn table(text: &str) -> Option<Value> {
             columns.clone_into(&mut known);
             names = named(columns.iter());
         }
-        row(&names, cells.iter())
+        Some(row(&names, cells.iter()))
     })?;
     Some(table.rows.into_iter().collect())
 }

@@ -278,7 +278,7 @@ pub(crate) enum Config {
 /// with locations of 40 bytes; stores named by policies are not used.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// Transcripts: files, folders of .json and .jsonl files, or - for stdin.
+    /// Transcripts: files, folders of .json, .jsonl and .traj files, or - for stdin.
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// A policy to replay under. May be repeated. By default, all built-in policies.

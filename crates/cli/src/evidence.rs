@@ -180,7 +180,9 @@ pub(crate) enum Kind {
     Noun,
     /// A date, a time, an amount of money or a percentage.
     Date,
-    /// A line that reports the failure of a command that tests, builds, lints, checks or installs.
+    /// The verdict of a command that tests, builds, lints, checks or installs.
+    Verdict,
+    /// A line of such a command that reports a failure.
     Failing,
     /// A name or a line from arguments of the agent's own earlier calls.
     Own,
@@ -190,13 +192,14 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All kinds in their order, with their names in tables.
-    pub(crate) const ALL: [(Self, &str); 9] = [
+    pub(crate) const ALL: [(Self, &str); 10] = [
         (Self::Name, "named"),
         (Self::Quote, "quoted"),
         (Self::Number, "numbers"),
         (Self::Flag, "flags"),
         (Self::Noun, "nouns"),
         (Self::Date, "dates"),
+        (Self::Verdict, "verdicts"),
         (Self::Failing, "failing"),
         (Self::Own, "own"),
         (Self::Edit, "edits"),
@@ -204,7 +207,7 @@ impl Kind {
 
     /// Returns true if an agent that lacks it would have to read it back.
     pub(crate) fn is_read_back(self) -> bool {
-        !matches!(self, Self::Failing | Self::Edit)
+        !matches!(self, Self::Verdict | Self::Failing | Self::Edit)
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) use unknown::READ;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source(pub(crate) PathBuf);
 
-/// Lists the files that `paths` name: files, folders with every `.json` or `.jsonl` file
+/// Lists the files that `paths` name: files, folders with every `.json`, `.jsonl` or `.traj` file
 /// below but for Claude Code's of subagents, and `-` for stdin. Sorted, each once.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     if found.is_empty() {
         return Err(Failure::usage(
             "no transcripts were found at the given paths",
-            "name files, or folders with files that end in .json or .jsonl, or - for stdin",
+            "name files, or folders with files that end in .json, .jsonl or .traj, or - for stdin",
         ));
     }
     Ok(found)
@@ -57,7 +57,7 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
             collect(&path, into)?;
         } else if path
             .extension()
-            .is_some_and(|ending| ending == "json" || ending == "jsonl")
+            .is_some_and(|ending| ending == "json" || ending == "jsonl" || ending == "traj")
             && path.metadata().map_or(true, has_end)
             && !is_of_subagent(&path)
         {

@@ -1,6 +1,8 @@
 //! `offcut replay`.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,6 +22,11 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let prices = Prices::open(&args.prices)?;
     let policies = policies(args)?;
     let sources = transcript::sources(&args.traces)?;
+    let unwritable = |file: &Path| format!("the report can't be written to {}", file.display());
+    const FOLDER: &str = "name a file in an existing folder";
+    if let Some(file) = &args.html {
+        try_out(file).or_advise(unwritable(file), FOLDER)?;
+    }
     let (replayed, skipped) = replay::all(&sources, &policies, |done| {
         output::progress("replayed", done, sources.len());
     })?;
@@ -47,12 +54,22 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     }
     if let Some(file) = &args.html {
         let page = report::html(&names, &totals, &replayed, &prices);
-        std::fs::write(file, page).or_advise(
-            format_args!("the report can't be written to {}", file.display()),
-            "name a file in an existing folder",
-        )?;
+        std::fs::write(file, page).or_advise(unwritable(file), FOLDER)?;
     }
     Ok(code_of(skipped.is_empty()))
+}
+
+/// Tests whether `file` can be written, and leaves nothing behind. Done first, because a replay may
+/// take long.
+fn try_out(file: &Path) -> io::Result<()> {
+    if !file.exists() {
+        return File::create_new(file).and_then(|_| std::fs::remove_file(file));
+    }
+    // A pipe must not be opened twice.
+    if file.is_file() || file.is_dir() {
+        File::options().append(true).open(file)?;
+    }
+    Ok(())
 }
 
 /// Loads the policies given as `NAME=FILE` and `NAME=FOLDER`, or the built-in ones if none are given.

@@ -36,11 +36,10 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     }
     .checked()?;
     let Some(results) = &args.results else {
-        match json {
-            true => {
-                output::write_json(&json!({"plan": plan, "runs_of_each_arm": plan.runs_of_arm()}))?
-            }
-            false => output::write(&plan_text(&plan))?,
+        if json {
+            output::write_json(&json!({"plan": plan, "runs_of_each_arm": plan.runs_of_arm()}))?;
+        } else {
+            output::write(&plan_text(&plan))?;
         }
         output::note("nothing was run: --results FILE runs it");
         return Ok(ExitCode::SUCCESS);

@@ -1,4 +1,5 @@
-//! Outcomes of commands that test, build, lint, check or install: lines that report failures.
+//! Outcomes of commands that test, build, lint, check or install: verdicts, and lines that report
+//! failures.
 
 use std::sync::LazyLock;
 
@@ -24,6 +25,18 @@ static READING: LazyLock<Regex> = LazyLock::new(|| {
         r"^(?:[A-Z_]+=\S* +)*(?:cat|sed|grep|rg|ls|head|tail|find|git|echo|wc|nl|awk|cd|tree|printf|mkdir|rm|cp|mv|touch|which|export|sleep|kill|ps|curl|jq|diff|stat|file|pwd|test|\[)(?: |$)",
     )
 });
+static EXIT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(?i)(?:exited with code|exit code:?|exit status:?|exit_code"?:|<returncode>|returncode:) ?-?[0-9]+"#,
+    )
+});
+static COUNTS: LazyLock<Regex> = LazyLock::new(|| {
+    let things = "tests?|pass|passed|passes|passing|fail|failed|failures?|failing|errors?|warnings?|skipped|problems?|\
+                  issues?|suites?|examples?|vulnerabilities|packages?|specs?|assertions?";
+    pattern(&format!(
+        r"(?i)(?:^|[^0-9a-z.])[0-9]+ (?:\w+ )?(?:{things})(?:[^a-z]|$)|(?:^|[^a-z])(?:{things})[:=]? +[0-9]+(?:[^0-9]|$)"
+    ))
+});
 static FAILING: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"\bFAIL(?:ED|URE)?\b|\bERROR\b|\bFATAL\b|\berror(?:\[\w+\])?:|\berror TS[0-9]|\w*(?:Error|Exception)\b: |panicked at|^\s*(?:✗|✘|✕|×|not ok) ",
@@ -39,18 +52,27 @@ fn is_work(command: &str) -> bool {
     })
 }
 
+/// The verdict of an output, in pieces that must all be shown: the last exit code, and the last
+/// line of counts; of an output without both, its last line.
+fn verdict(text: &str) -> Vec<String> {
+    let exit = EXIT.find_iter(text).last();
+    let counts = text.lines().rfind(|line| COUNTS.is_match(line));
+    let mut pieces: Vec<String> = exit.iter().map(|exit| exit.as_str().to_owned()).collect();
+    pieces.extend(counts.map(|line| around(line, &COUNTS)));
+    if pieces.is_empty() {
+        // Not an empty line, or one of marks only.
+        let is_said = |line: &&str| line.contains(char::is_alphanumeric);
+        let last = text.lines().map(str::trim).rfind(is_said);
+        pieces.extend(last.map(|line| line[..line.floor_char_boundary(MAX_LINE)].to_owned()));
+    }
+    pieces
+}
+
 /// Distinct lines that report failures, the first few of them.
 fn failing(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| FAILING.is_match(line)) {
-        let mut line = line.trim();
-        // Of a long line, the stretch that tells.
-        if line.len() > MAX_LINE {
-            line = FAILING
-                .find(line)
-                .map_or(line, |found| found.as_str().trim());
-        }
-        let line = line.to_owned();
+        let line = around(line, &FAILING);
         if lines.len() < MAX_FAILING && !lines.contains(&line) {
             lines.push(line);
         }
@@ -58,7 +80,14 @@ fn failing(text: &str) -> Vec<String> {
     lines
 }
 
-/// For each turn, the failing lines of the results that it gets to see first.
+/// The part of a line that must be shown: all of it, or the stretch that matches `pattern`.
+fn around(line: &str, pattern: &Regex) -> String {
+    let line = line.trim();
+    let found = pattern.find(line).filter(|_| line.len() > MAX_LINE);
+    found.map_or(line, |found| found.as_str().trim()).to_owned()
+}
+
+/// For each turn, the verdicts and failing lines of the results that it gets to see first.
 pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
     let (mut turns, mut new) = (Vec::new(), Vec::new());
     let mut open: Vec<(String, bool)> = Vec::new();
@@ -72,12 +101,18 @@ pub(super) fn of(read: &Read<'_>) -> Vec<Vec<Need>> {
             Message::Tool { call_id, .. } => {
                 let call = open.iter().position(|(open, _)| open == call_id);
                 if call.is_some_and(|call| open.remove(call).1) {
-                    let need = |text| Need {
-                        kind: Kind::Failing,
+                    let need = |kind, text| Need {
+                        kind,
                         text,
                         holders: vec![at],
                     };
-                    new.extend(failing(&message.text).into_iter().map(need));
+                    let verdict = verdict(&message.text);
+                    if !verdict.is_empty() {
+                        // Pieces are joined by a line feed, which none of them has.
+                        new.push(need(Kind::Verdict, verdict.join("\n")));
+                    }
+                    let lines = failing(&message.text).into_iter();
+                    new.extend(lines.map(|line| need(Kind::Failing, line)));
                 }
             }
             Message::System { .. } | Message::User { .. } => {}
@@ -131,6 +166,22 @@ mod tests {
         ] {
             assert!(!is_work(command), "{command}");
         }
+    }
+
+    #[test]
+    fn verdicts_are_exit_codes_and_counts_or_the_last_line() {
+        assert_eq!(
+            verdict(
+                "Process exited with code 1\nOutput:\n 12 pass\n 0 fail\nRan 12 tests across 3 files. [9ms]\n"
+            ),
+            ["exited with code 1", "Ran 12 tests across 3 files. [9ms]"]
+        );
+        assert_eq!(verdict("a\nFound 2 errors.\n\n"), ["Found 2 errors."]);
+        assert_eq!(
+            verdict("Compiling x\nFinished in 2s\n======\n\n"),
+            ["Finished in 2s"]
+        );
+        assert_eq!(verdict("-----\n"), [""; 0]);
     }
 
     #[test]

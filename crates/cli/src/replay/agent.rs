@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use offcut::backend::Location;
 use offcut::format::{Message, Messages, Plain};
-use offcut::hint::Hint;
-use offcut::{OffloadError, Part, Report, ToolCall, ToolOutput, ToolReduction, Turn};
+use offcut::{OffloadError, Report, ToolCall, ToolOutput, ToolReduction, Turn};
 
 use super::player::Player;
 use super::replayed::{Change, Replay};
@@ -44,10 +43,7 @@ pub(crate) async fn replay(
         else {
             continue;
         };
-        // An earlier run may have shortened it, and it would stay as it is in a loop that has that run's store.
-        let is_hint =
-            |part: &Part| matches!(part, Part::Text(text) if Hint::parse_all(text).is_some());
-        let Some(reduction) = reduction.filter(|_| !content.iter().all(is_hint)) else {
+        let Some(reduction) = reduction else {
             continue;
         };
         let answered = open.iter().position(|call| call.id == *call_id);

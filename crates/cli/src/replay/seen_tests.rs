@@ -142,12 +142,28 @@ fn each_planted_loss_is_flagged_by_its_kind() {
 }
 
 #[test]
-fn a_hidden_failure_is_flagged() {
+fn a_hidden_verdict_and_a_hidden_failure_are_flagged() {
     // Of so long a line, the beginning and the end are shown.
     let failure = format!("FAIL a.test.ts: {}", "adds, ".repeat(99));
-    let hidden = |command| planted(command, &failure, Message::assistant("So."));
-    assert_eq!(lost(&hidden("npm test"), Kind::Failing), (1, 0));
-    assert_eq!(lost(&hidden("cat test"), Kind::Failing), (0, 0));
+    let hidden = planted(
+        "npm test",
+        &format!("12 pass\n1 fail\n{failure}"),
+        Message::assistant("So."),
+    );
+    assert_eq!(lost(&hidden, Kind::Verdict), (1, 0));
+    assert_eq!(lost(&hidden, Kind::Failing), (1, 0));
+    assert_eq!(
+        lost(
+            &planted("cat test", "1 fail", Message::assistant("So.")),
+            Kind::Verdict
+        ),
+        (0, 0)
+    );
+    let mut shown = planted("npm test", "-", Message::assistant("So."));
+    if let Message::Tool { content, .. } = &mut shown[2] {
+        *content = vec![format!("{}\n12 pass\n0 fail", "x of y\n".repeat(300)).into()];
+    }
+    assert_eq!(lost(&shown, Kind::Verdict), (1, 1));
 }
 
 #[test]

@@ -116,20 +116,6 @@ fn truncation_is_worked_out_by_hand() {
 }
 
 #[test]
-fn hints_of_an_earlier_run_promise_nothing() {
-    let hint =
-        "[offcut/1 truncated 99000B/1L 39 \"/home/ada/.offcut/store/s/trunc/c1\"] Stored in full.";
-    let mut messages = by_hand();
-    if let Message::Tool { content, .. } = &mut messages[2] {
-        *content = vec![format!("{hint}\n{}", " word".repeat(400)).into()];
-    }
-    let policy = settings("max_length_for_trunc = 1_500\npreview_length = 0\nskip_clear = true");
-    let [nothing, done] =
-        [None, Some(&build(&policy))].map(|policy| run(&messages, policy).contexts);
-    assert_eq!(nothing, done);
-}
-
-#[test]
 fn clearing_is_worked_out_by_hand() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let done = run(&by_hand(), Some(&build(&policy)));

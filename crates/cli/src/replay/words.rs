@@ -7,6 +7,9 @@ use crate::evidence::Kind;
 use crate::output;
 use crate::units::{count, size};
 
+/// Maximum width of the output.
+const WIDTH: usize = 80;
+
 /// Meaning of the tables' columns.
 const LEGEND: &str = "\
 tokens      input tokens of all calls, in % of doing nothing (none)
@@ -53,15 +56,15 @@ pub(crate) fn overview(
     });
     let needed = |kind| none.seen.count(kind).needed;
     [
-        sentence(names, totals, transcripts, prices) + "\n",
-        format!(
-            "{}, {}, {:.1} M tokens sent, {} and {} used from results.\n",
+        wrapped(&sentence(names, totals, transcripts, prices)),
+        wrapped(&format!(
+            "{}, {}, {:.1} M tokens sent, {} and {} used from results.",
             count(transcripts as u64, "transcript"),
             count(none.model_calls, "model call"),
             none.tokens as f64 / 1e6,
             count(needed(Kind::Name), "string"),
             count(needed(Kind::Quote), "line"),
-        ),
+        )),
         output::table(
             1,
             "policy|tokens|bill|with reads|reads/100|peak|breaks",
@@ -71,6 +74,20 @@ pub(crate) fn overview(
         LEGEND.to_owned(),
     ]
     .join("\n")
+}
+
+/// Wraps a text for a terminal of default size.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    let width = |text: &str| text.trim_end().chars().count();
+    for word in text.split_inclusive(' ') {
+        match lines.last_mut() {
+            Some(line) if width(&format!("{line}{word}")) <= WIDTH => *line += word,
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    let lines = lines.iter().map(|line| line.trim_end().to_owned() + "\n");
+    lines.collect()
 }
 
 /// Describes the outcome under the first policy, the main one.

@@ -1,5 +1,7 @@
 //! Converts messages of any format to this program's own.
 
+use std::collections::HashMap;
+
 use offcut::ToolCall;
 use offcut::format::{Format, Message, Piece, Role, WireFormat};
 use serde_json::Value;
@@ -36,18 +38,20 @@ pub(super) fn read(format: WireFormat, raw: &[Value]) -> Vec<Message> {
     // A turn in this format is several items: reasoning, text and calls.
     let is_in_items = format == WireFormat::Responses;
     let mut messages = Vec::new();
+    // Names of the newest calls, by id.
+    let mut names = HashMap::new();
     for message in raw {
         format.visit(message, &mut |piece| {
             let goes_on = is_in_items && matches!(messages.last(), Some(Message::Assistant { .. }));
             if !(goes_on && matches!(piece, Piece::Role(Role::Assistant))) {
-                take(piece, &mut messages);
+                take(piece, &mut messages, &mut names);
             }
         });
     }
     messages
 }
 
-fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
+fn take(piece: Piece<'_>, messages: &mut Vec<Message>, names: &mut HashMap<String, String>) {
     let content = Vec::new();
     match piece {
         Piece::Role(Role::System) => messages.push(Message::System { content }),
@@ -62,7 +66,7 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
             call_id: head.id.to_owned(),
             name: match head.name {
                 Some(name) if !name.is_empty() => name.to_owned(),
-                _ => name_of(head.id, messages),
+                _ => names.get(head.id).cloned().unwrap_or_default(),
             },
             content,
             is_error: head.is_error,
@@ -70,6 +74,7 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
         Piece::Call(call) => {
             if let Some(Message::Assistant { calls, .. }) = messages.last_mut() {
                 let arguments = call.arguments.to_string();
+                names.insert(call.id.to_owned(), call.name.to_owned());
                 calls.push(ToolCall::new(call.id, call.name, arguments));
             }
         }
@@ -86,16 +91,4 @@ fn take(piece: Piece<'_>, messages: &mut Vec<Message>) {
         }
         _ => {}
     }
-}
-
-/// The name of the newest call with this id.
-fn name_of(id: &str, messages: &[Message]) -> String {
-    let calls = messages.iter().rev().filter_map(|message| match message {
-        Message::Assistant { calls, .. } => calls.iter().rfind(|call| call.id == id),
-        _ => None,
-    });
-    calls
-        .map(|call| call.name.clone())
-        .next()
-        .unwrap_or_default()
 }

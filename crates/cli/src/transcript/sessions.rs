@@ -1,8 +1,9 @@
-//! Sessions in agents' own formats: pi, Gemini CLI, ATIF.
+//! Sessions in agents' own formats: pi, Gemini CLI, SWE-agent, ATIF.
 
 mod atif;
 mod gemini_cli;
 mod pi;
+mod swe_agent;
 
 use offcut::format::Message;
 use serde_json::Value;
@@ -16,6 +17,10 @@ pub(super) fn read(documents: &[Value]) -> Option<Vec<Vec<Message>>> {
     if gemini_cli::is_session(documents) {
         return Some(gemini_cli::read(documents));
     }
-    let are_trajectories = !documents.is_empty() && documents.iter().all(atif::is_trajectory);
-    are_trajectories.then(|| documents.iter().flat_map(atif::read).collect())
+    let by_document = |is_one: fn(&Value) -> bool, read: fn(&Value) -> Vec<Vec<Message>>| {
+        (!documents.is_empty() && documents.iter().all(is_one))
+            .then(|| documents.iter().flat_map(read).collect())
+    };
+    by_document(swe_agent::is_trajectory, swe_agent::read)
+        .or_else(|| by_document(atif::is_trajectory, atif::read))
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Formats that are supported, for errors.
 pub(crate) const READ: &str = "supported are chat completions, OpenAI Responses, Anthropic messages and Gemini contents (lists, bodies, \
-logs of requests, batch files), and sessions of Claude Code, Codex, pi, Gemini CLI and ATIF. \
+logs of requests, batch files), and sessions of Claude Code, Codex, pi, Gemini CLI, SWE-agent and ATIF. \
 Convert another log to a JSON list of chat-completions messages, [{\"role\": \"user\", \"content\": \"…\"}, …]; \
 see \"Transcripts\" in the README of offcut-cli";
 

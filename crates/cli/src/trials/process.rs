@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Time between two looks at a process.
 const LOOK: Duration = Duration::from_millis(10);
+/// Time that a process has to end by itself once it is asked to: it may have started what is not in its group, such as a
+/// container.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The end of a process.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +36,17 @@ pub(crate) fn run(
     loop {
         if let Some(status) = child.try_wait()? {
             // Processes that it has left would go on beside the next run.
-            end_group(&child);
+            end_group(&child, Signal::KILL);
             return Ok(ProcessEnd::Exit(status));
         }
         let is_stopped = stop.load(Ordering::Relaxed);
         if is_stopped || began.elapsed() > limit {
-            end_group(&child);
+            end_group(&child, Signal::TERM);
+            let asked = Instant::now();
+            while asked.elapsed() < GRACE && child.try_wait()?.is_none() {
+                std::thread::sleep(LOOK);
+            }
+            end_group(&child, Signal::KILL);
             child.wait()?;
             return Ok(match is_stopped {
                 true => ProcessEnd::Stopped,
@@ -49,10 +57,10 @@ pub(crate) fn run(
     }
 }
 
-/// Ends the process's group. One that has ended is not an error.
-fn end_group(child: &Child) {
+/// Sends a signal to the process's group. One that has ended is not an error.
+fn end_group(child: &Child, signal: Signal) {
     let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(group) = id {
-        let _ = kill_process_group(group, Signal::KILL);
+        let _ = kill_process_group(group, signal);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -107,7 +107,10 @@ fn run(
                 .env("OFFCUT_TRIAL_PROMPT", &prompt)
                 .env("OFFCUT_TRIAL_FOLDER", folder)
                 .env("OFFCUT_TRIAL_USAGE", &usage)
-                .stdin(File::open(&prompt)?)
+                .stdin(match name {
+                    "agent" => Stdio::from(File::open(&prompt)?),
+                    _ => Stdio::null(),
+                })
                 .stdout(output("out")?)
                 .stderr(output("err")?);
             process::run(&mut command, limit, stop)

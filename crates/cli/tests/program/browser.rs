@@ -36,7 +36,7 @@ const LOOK: &str = r##"(() => {
         changes: document.querySelectorAll("#changes details").length,
         tools: [...document.querySelectorAll("#changes > .wide tbody tr")].map((row) => [...row.cells].slice(1, 4).map((cell) => Number(cell.textContent))),
         outcomes: [...new Set([...document.querySelectorAll("#changes details tbody tr")].map((row) => row.cells[2].textContent))],
-        objects: document.body.innerText.includes("[object"),
+        objects: /\[object|undefined|NaN/.test(document.body.innerText),
         moments: document.querySelectorAll("#moments details").length,
         marked: document.querySelector("#moments mark")?.textContent ?? "",
         smallest: Math.min(...[...document.querySelectorAll("p, td, th, text, summary")]

@@ -20,7 +20,13 @@ fn replay(files: &[&str]) -> Value {
 #[test]
 fn sessions_that_agents_wrote_are_read_in_full() {
     let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions");
-    for name in ["pi.jsonl", "gemini-cli.jsonl", "atif.json"] {
+    for name in [
+        "pi.jsonl",
+        "gemini-cli.jsonl",
+        "swe-agent-text.traj",
+        "swe-agent.traj",
+        "atif.json",
+    ] {
         let json = replay(&[text(&sessions.join(name))]);
         let [none, cut] = [&json["policies"][0], &json["policies"][1]];
         assert_eq!(none["model_calls"], 4, "{name}");
@@ -41,7 +47,7 @@ fn sessions_that_agents_wrote_are_read_in_full() {
     }
     // A folder is searched for them.
     let all = replay(&[text(&sessions)]);
-    assert_eq!(all["policies"][0]["traces"].as_array().unwrap().len(), 3);
+    assert_eq!(all["policies"][0]["traces"].as_array().unwrap().len(), 5);
 }
 
 /// A conversation of seven calls, as requests and answers.
@@ -159,8 +165,8 @@ fn an_unknown_log_is_answered_with_the_format_to_convert_to() {
     let (example, _) = example.split_once("```").unwrap();
     std::fs::write(&log, format!("[{example}")).unwrap();
     let out = succeed(&["replay", text(&log), "--policy", "eino"], "");
-    let rows = out.lines().filter(|line| line.starts_with("eino "));
-    let cells: Vec<&str> = rows.last().unwrap().split_whitespace().collect();
+    let mut rows = out.lines().filter(|line| line.starts_with("eino "));
+    let cells: Vec<&str> = rows.next_back().unwrap().split_whitespace().collect();
     assert_eq!(cells[3], "-", "no line was quoted: {out}");
 }
 

@@ -266,7 +266,7 @@ fn an_agent_over_its_time_is_ended_with_all_that_it_started() {
     let folder = tempfile::tempdir().unwrap();
     tasks(folder.path());
     let kept = folder.path().join("kept");
-    let hangs = "sleep 3141 & echo $! > child; wait";
+    let hangs = "trap 'echo asked > asked; exit' TERM; sleep 3141 & echo $! > child; wait";
     let more = [
         "--repetitions",
         "1",
@@ -285,8 +285,9 @@ fn an_agent_over_its_time_is_ended_with_all_that_it_started() {
         .collect();
     assert_eq!(over.len(), 3);
     for task in ["one", "two", "three"] {
-        let child =
-            fs::read_to_string(kept.join(task).join("guesses-0/work").join("child")).unwrap();
+        let work = kept.join(task).join("guesses-0/work");
+        assert!(work.join("asked").exists(), "it can end by itself");
+        let child = fs::read_to_string(work.join("child")).unwrap();
         let status =
             fs::read_to_string(format!("/proc/{}/cmdline", child.trim())).unwrap_or_default();
         assert!(!status.contains("3141"), "still running");

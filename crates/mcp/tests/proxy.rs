@@ -246,6 +246,36 @@ async fn ids_of_one_session_mean_nothing_in_another() {
 }
 
 #[tokio::test]
+async fn a_client_that_guesses_a_session_has_no_part_in_it() {
+    let (sent, streams) = (Arc::new(Mutex::new(None)), http_server::open_events);
+    let kept = sent.clone();
+    let server = Server::start(move |seen| match &*seen.name() {
+        "tools/call" if seen.header("authorization") == Some("Bearer a") => {
+            let (sender, answer) = streams();
+            *kept.lock().unwrap() = Some(sender);
+            answer
+        }
+        "initialize" | "tools/list" => usual(seen),
+        _ => status(403),
+    })
+    .await;
+    let client = before(&server).await;
+    let owner = opened(&client, &[("authorization", "Bearer a")]).await;
+    let mut answer = owner.post(&call(1, "log")).await;
+    let mut other = owner.like();
+    other.set("authorization", "Bearer bb");
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    for message in [&cancelled, &call(1, "log")] {
+        assert_eq!(other.post(message).await.status, 403);
+    }
+    let long = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": log()}]}});
+    let sender = sent.lock().unwrap().take().unwrap();
+    sender.send(format!("data: {long}\n\n")).unwrap();
+    assert!(hint_in(&answer.message().await.unwrap()).is_some());
+}
+
+#[tokio::test]
 async fn a_list_of_tools_without_an_end_is_not_read_for_ever() {
     let server = Server::start(|seen| match &*seen.name() {
         "tools/list" => {

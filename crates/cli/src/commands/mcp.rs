@@ -85,12 +85,19 @@ fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
     Ok((settings, origin))
 }
 
-/// The session's id: that of the arguments, or one that only this command in this directory has, and that
-/// only those who know the secret can compute.
+/// The session's id: that of the arguments, or of the command.
 fn session(args: &args::Mcp) -> String {
-    if let Some(id) = &args.session {
-        return id.clone();
+    let id = args.session.clone().unwrap_or_else(|| of_command(args));
+    // In the place of clients over stdio, names can be guessed.
+    #[cfg(feature = "serve")]
+    if args.listen.is_some() {
+        return format!("{id}-http");
     }
+    id
+}
+
+/// An id that only this command in this directory has, and that only those who know the secret can compute.
+fn of_command(args: &args::Mcp) -> String {
     let mut words = vec![std::env::current_dir().unwrap_or_default().into_os_string()];
     words.extend(args.command.iter().cloned());
     #[cfg(feature = "serve")]

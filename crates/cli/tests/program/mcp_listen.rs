@@ -192,6 +192,21 @@ fn the_place_of_results_can_not_be_computed() {
 }
 
 #[test]
+fn m6_clients_over_http_do_not_share_the_place_of_those_over_stdio() {
+    let home = tempdir().unwrap();
+    let script = server(home.path());
+    let args = ["--session", "mine", "--", "sh", "-c", &script];
+    let gateway = Gateway::start(home.path(), &args);
+    let session = gateway.open();
+    let (_, shown) = gateway.ask(Some(&session), &request(2, "tools/call"));
+    let text = shown["result"]["content"][0]["text"].as_str().unwrap();
+    let location = Path::new(text.split('"').nth(1).unwrap());
+    // Over stdio, it would be `mine`, whose names are ids of calls.
+    let place = location.ancestors().nth(2).unwrap();
+    assert_eq!(place.file_name().unwrap(), "mine-http");
+}
+
+#[test]
 fn other_machines_are_not_let_in_unless_that_is_said() {
     let home = tempdir().unwrap();
     let mut gateway = command(&["mcp", "--listen", "0.0.0.0:0", "--", "cat"]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, ORIGIN};
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyDataStream, BodyExt, StreamBody};
@@ -33,6 +33,9 @@ const LIST: Duration = Duration::from_secs(10);
 /// Maximum number of sessions that are known. Above that, all are forgotten: answers that they still wait for pass whole.
 const MAX_SESSIONS: usize = 1024;
 
+/// The id of a session, and the login with which a client names it: one that guesses another's id has no part in it.
+type ClientSession = (HeaderValue, Option<HeaderValue>);
+
 /// A server over HTTP with an endpoint in front.
 pub(super) struct Proxy {
     gateway: Arc<McpGateway>,
@@ -41,7 +44,7 @@ pub(super) struct Proxy {
     /// Room for messages that are held.
     room: MessageRoom,
     /// The conversations of sessions in which the server has answered.
-    sessions: Mutex<HashMap<HeaderValue, Arc<Conversation>>>,
+    sessions: Mutex<HashMap<ClientSession, Arc<Conversation>>>,
     /// Knows the server's tools, and has no requests.
     conversation: Conversation,
 }
@@ -70,9 +73,11 @@ impl Proxy {
         let meaning = Meaning::read(&text);
         let session = headers.get(SESSION);
         let session = session.filter(|_| !meaning.is("initialize")).cloned();
+        let login = headers.get(AUTHORIZATION).cloned();
+        let session = session.map(|id| (id, login.clone()));
         let known = session
             .as_ref()
-            .and_then(|id| locked(&self.sessions).get(id).cloned());
+            .and_then(|session| locked(&self.sessions).get(session).cloned());
         let asked = ClientRequest {
             proxy: self,
             query,
@@ -80,6 +85,7 @@ impl Proxy {
             // Without a session, ids mean something in one exchange only.
             conversation: known.unwrap_or_else(|| Arc::new(self.conversation.beside())),
             session,
+            login,
             meaning,
         };
         let decided = asked.conversation.from_client(&text);
@@ -110,7 +116,8 @@ struct ClientRequest<'p> {
     /// The host that the client names.
     host: &'p str,
     conversation: Arc<Conversation>,
-    session: Option<HeaderValue>,
+    session: Option<ClientSession>,
+    login: Option<HeaderValue>,
     meaning: Meaning,
 }
 
@@ -118,18 +125,19 @@ impl ClientRequest<'_> {
     /// Remembers the conversation of a session in which the server answers, until it has ended.
     fn note(&self, response: &Response<Incoming>, is_end: bool) {
         let opened = response.headers().get(SESSION);
-        let opened = opened.filter(|_| self.meaning.is("initialize"));
-        let Some(session) = self.session.as_ref().or(opened) else {
+        let opened = opened.filter(|_| self.meaning.is("initialize")).cloned();
+        let opened = opened.map(|id| (id, self.login.clone()));
+        let Some(session) = self.session.clone().or(opened) else {
             return;
         };
         let mut sessions = locked(&self.proxy.sessions);
         if is_end || response.status() == StatusCode::NOT_FOUND {
-            sessions.remove(session);
+            sessions.remove(&session);
         } else if response.status().is_success() {
             if sessions.len() >= MAX_SESSIONS {
                 sessions.clear();
             }
-            sessions.insert(session.clone(), self.conversation.clone());
+            sessions.insert(session, self.conversation.clone());
         }
     }
 

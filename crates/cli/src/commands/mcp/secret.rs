@@ -39,6 +39,8 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
     // Only its owner can read it.
     let mut new = NamedTempFile::new_in(folder)?;
     new.write_all(&random()?)?;
+    // An empty file would stay for good.
+    new.as_file().sync_all()?;
     // If several begin at once, the secret of the first counts.
     _ = new.persist_noclobber(path);
     read(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())

@@ -11,7 +11,8 @@ macro_rules! setters {
         $(#[$meta:meta])*
         $option:ident: $type:ty = $default:expr
             $(, set($argument:ty) $(in place of $($code:ident).+)?)?
-            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?;
+            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
+            $(, elsewhere($($name:literal),*))?;
     )*) => {
         impl Builder {
             $($(

@@ -38,13 +38,16 @@ enum Preset {
 /// Calls `$declare` with the options that are data, one a row, in the order of docs/options.md: name, type and default,
 /// then where the option can be set in code. `set` has the argument of the builder's setter, and the user's code that
 /// it takes the place of; `tool` the same for the policy of a tool that may override it, and the type of its value there.
-/// An option without `set` has a setter of its own. A test names any option that is missing on its page.
+/// An option without `set` has a setter of its own. `elsewhere` has other names for the same: those of Anthropic's context
+/// editing, LangChain's `ClearToolUsesEdit`, pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and common first
+/// guesses; tables in docs/comparison.md list them. A test names any option that is missing on its page.
 macro_rules! options {
     ($declare:ident) => {
         $declare! {
             /// Prefix of all stored content under the backend's own root: `<root_dir>/trunc/<id>`. At most
             /// 8 safe segments; see [`Key`](crate::backend::Key).
-            root_dir: String = String::new(), set(impl Into<String>);
+            root_dir: String = String::new(), set(impl Into<String>),
+                elsewhere("root");
             /// Source of the `<id>` in those paths.
             names: StoredNames = StoredNames::CallId, set(StoredNames);
             /// If true, results are never truncated.
@@ -52,13 +55,15 @@ macro_rules! options {
             /// If true, the clear pass does nothing.
             skip_clear: bool = false, set(bool), tool(bool): bool;
             /// Name of the reading tool that hints mention. `None`, or `false` in files, mentions no tool.
-            #[serde(deserialize_with = "values::name_or_false")]
-            read_file_tool_name: Option<String> = Some("read_file".into());
+            #[serde(deserialize_with = "values::name_or_false", serialize_with = "values::or_false")]
+            read_file_tool_name: Option<String> = Some("read_file".into()),
+                elsewhere("reader");
             /// A result is truncated if its texts together have strictly more bytes than this. If you set it for
             /// a tool, on the builder, or in a file over a preset, but leave `preview_above` unset there,
             /// results up to this limit stay whole.
             #[serde(deserialize_with = "values::size")]
-            max_length_for_trunc: usize = 50_000, set(usize), tool(usize): usize, read by "values::optional_size";
+            max_length_for_trunc: usize = 50_000, set(usize), tool(usize): usize, read by "values::optional_size",
+                elsewhere("bands", "limit", "max_bytes", "max_chars", "max_length", "max_output", "over");
             /// A result within the limit also becomes a preview if one of its texts has strictly more bytes
             /// than this and the preview saves a quarter. `None` leaves all results within the limit whole.
             #[serde(deserialize_with = "values::optional_size")]
@@ -74,25 +79,31 @@ macro_rules! options {
             /// Maximum size in bytes of a truncated result's preview, marks included: a number, or a curve
             /// over the bytes of the text.
             preview_length: PreviewLength = PreviewLength::Bytes(8_000), set(impl Into<PreviewLength>),
-                tool(impl Into<PreviewLength>): PreviewLength;
+                tool(impl Into<PreviewLength>): PreviewLength,
+                elsewhere("preview_chars");
             /// Maximum size in bytes of a cleared result's preview.
             stub_length: PreviewLength = PreviewLength::Bytes(0), set(impl Into<PreviewLength>),
                 tool(impl Into<PreviewLength>): PreviewLength;
             /// Tools whose results are never truncated.
             trunc_exclude_tools: Vec<String> = Vec::new();
             /// Tools whose results are never cleared.
-            clear_exclude_tools: Vec<String> = Vec::new();
+            clear_exclude_tools: Vec<String> = Vec::new(),
+                elsewhere("exclude_tools");
             /// Method of counting tokens.
-            token_counter: TokenCounter = TokenCounter::default(), set(TokenCounter) in place of counter;
+            token_counter: TokenCounter = TokenCounter::default(), set(TokenCounter) in place of counter,
+                elsewhere("count_tokens", "encoding", "tokenizer");
             /// The clear pass acts if all messages and tool schemas together have strictly more tokens.
-            max_tokens_for_clear: u64 = 30_000, set(u64);
+            max_tokens_for_clear: u64 = 30_000, set(u64),
+                elsewhere("clear_threshold", "context_limit", "max_tokens", "threshold", "trigger", "trigger_tokens");
             /// Number of newest rounds that stay. Results that the model has not answered always stay. So 0
             /// and 1 are equivalent in a loop that runs the pass before each call, where the newest round
             /// is still unanswered.
-            clear_retention_suffix_limit: usize = 1, set(usize);
+            clear_retention_suffix_limit: usize = 1, set(usize),
+                elsewhere("keep", "keep_last", "keep_pairs", "keep_recent", "keep_rounds");
             /// The pass clears nothing if it would free fewer tokens. Repeated decisions do not count. A `max_tokens_for_clear` that is set below a preset's lowers
             /// this in proportion, unless this is set too.
-            clear_at_least_tokens: u64 = 0, set(u64);
+            clear_at_least_tokens: u64 = 0, set(u64),
+                elsewhere("clear_at_least", "min_clear_tokens");
             /// If true, arguments of old calls are stored and replaced too.
             clear_tool_inputs: bool = false, set(bool);
             /// Arguments of at most this many bytes stay even then: a path or a command costs little and
@@ -110,14 +121,18 @@ macro_rules! options {
             /// leaves the conversation over the threshold.
             keep_errors: bool = true, set(bool), tool(bool): bool;
             /// Action when the store fails.
-            on_offload_error: OnStoreFailure = OnStoreFailure::KeepOriginal, set(OnStoreFailure);
+            on_offload_error: OnStoreFailure = OnStoreFailure::KeepOriginal, set(OnStoreFailure),
+                elsewhere("on_error");
             /// The language of the sentences in hints.
-            language: Language = Language::English, set(Language);
+            language: Language = Language::English, set(Language),
+                elsewhere("lang");
             /// Sentences that replace the built-in ones in hints, by language. They don't affect a hint's
             /// header or preview.
-            templates: BTreeMap<Language, BTreeMap<Sentence, String>> = BTreeMap::new();
+            templates: BTreeMap<Language, BTreeMap<Sentence, String>> = BTreeMap::new(),
+                elsewhere("placeholder");
             /// Overrides for single tools, by name.
-            tool_config: BTreeMap<String, ToolPolicy> = BTreeMap::new();
+            tool_config: BTreeMap<String, ToolPolicy> = BTreeMap::new(),
+                elsewhere("per_tool", "tools");
         }
     };
 }
@@ -128,7 +143,8 @@ macro_rules! settings {
         $(#[$meta:meta])*
         $option:ident: $type:ty = $default:expr
             $(, set($argument:ty) $(in place of $($code:ident).+)?)?
-            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?;
+            $(, tool($own_argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
+            $(, elsewhere($($name:literal),*))?;
     )*) => {
         /// All options that are data. Callbacks and backends are set on the [`Builder`](crate::Builder).
         ///
@@ -175,8 +191,12 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// The options by their names in files.
-            const NAMES: &[&str] = &["preset", "backend", $(stringify!($option),)*];
+            /// The options by their names in files, and the names that others give to the same.
+            const NAMES: &[(&str, &[&str])] = &[
+                ("preset", &[]),
+                ("backend", &["path", "storage", "store", "url"]),
+                $((stringify!($option), &[$($($name),*)?]),)*
+            ];
 
             /// Puts the options that a file has, by its own names, over `preset`.
             fn over(self, mut preset: Self, has: impl Fn(&str) -> bool) -> Self {
@@ -268,7 +288,7 @@ impl Settings {
     }
 
     /// Puts the options that a file `has` over the preset that it names.
-    pub(super) fn over_preset(mut self, has: impl Fn(&str) -> bool) -> Self {
+    fn over_preset(mut self, has: impl Fn(&str) -> bool) -> Self {
         let preset = match self.preset.take() {
             None => return self,
             Some(Preset::Recommended) => Self::recommended(),

@@ -57,20 +57,32 @@ pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
 }
 
 fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> String {
+    let is_here = |name: &str| known.contains(&name);
     // Options for all tools end up below the header of a table by mistake.
-    let misplaced = Settings::NAMES.iter().filter(|_| field.contains('.'));
+    let ours = || {
+        Settings::NAMES
+            .iter()
+            .filter(|(name, _)| field.contains('.') || is_here(name))
+    };
+    let synonym = ours().find(|(_, theirs)| theirs.contains(&unknown));
     let likeness = |name: &str| strsim::jaro_winkler(unknown, name);
-    let names = misplaced.chain(known).copied();
+    let names = ours().map(|(name, _)| *name).chain(known.iter().copied());
     let alike = names.filter(|name| likeness(name) >= LIKE);
-    let Some(name) = alike.max_by(|one, two| likeness(one).total_cmp(&likeness(two))) else {
+    let nearest = alike.max_by(|one, two| likeness(one).total_cmp(&likeness(two)));
+    let Some(name) = synonym.map(|(ours, _)| *ours).or(nearest) else {
         return "unknown field".to_owned();
     };
-    if known.contains(&name) {
-        format!("unknown field; did you mean `{name}`?")
-    } else if name == unknown {
-        format!("is for all tools: {outermost}")
-    } else {
-        format!("unknown field; did you mean `{name}`? It is for all tools: {outermost}")
+    let place = match is_here(name) {
+        true => String::new(),
+        false => format!("; it is for all tools: {outermost}"),
+    };
+    match synonym {
+        Some(_) => format!("unknown field; it is called `{name}` here{place}"),
+        None if name == unknown => format!("is for all tools: {outermost}"),
+        None => format!(
+            "unknown field; did you mean `{name}`?{}",
+            place.replacen("; it", " It", 1)
+        ),
     }
 }
 

@@ -16,7 +16,8 @@ macro_rules! tool_policy {
         $(#[$meta:meta])*
         $option:ident: $type:ty = $default:expr
             $(, set($of_all:ty) $(in place of $($code:ident).+)?)?
-            $(, tool($argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?;
+            $(, tool($argument:ty): $own:ty $(, in place of $($own_code:ident).+)? $(, read by $read:literal)?)?
+            $(, elsewhere($($name:literal),*))?;
     )*) => {
         /// Overrides for one tool. Fields that are `None` are inherited from the
         /// [`Settings`](crate::Settings).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytesize::ByteSize;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::BuildError;
 use crate::backend::BackendError;
@@ -117,6 +117,14 @@ pub(super) fn name_or_false<'de, D: Deserializer<'de>>(
         Name::Given(name) => Ok(Some(name)),
         Name::Is(false) | Name::None => Ok(None),
         Name::Is(true) => Err(Error::custom("write a tool's name, or false for none")),
+    }
+}
+
+/// Writes none as `false`. A format without null would leave it out, and the default would be read back.
+pub(super) fn or_false<S: Serializer>(name: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+    match name {
+        Some(name) => name.serialize(to),
+        None => false.serialize(to),
     }
 }
 

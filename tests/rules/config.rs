@@ -271,7 +271,7 @@ fn settings_survive_json() {
         "names": "short",
         "skip_truncation": true,
         "skip_clear": true,
-        "read_file_tool_name": null,
+        "read_file_tool_name": false,
         "max_length_for_trunc": 9_000,
         "preview_above": 8_000,
         "keep_file_reads": false,

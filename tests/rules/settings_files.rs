@@ -130,6 +130,25 @@ tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
 }
 
 #[test]
+fn option_names_of_other_libraries_are_answered_with_ours() {
+    for (theirs, ours) in [
+        ("clear_threshold = 7", "max_tokens_for_clear"),
+        ("trigger = 7", "max_tokens_for_clear"),
+        ("keep = 3", "clear_retention_suffix_limit"),
+        ("exclude_tools = []", "clear_exclude_tools"),
+        ("placeholder = \"x\"", "templates"),
+        ("per_tool = {}", "tool_config"),
+    ] {
+        let error = Settings::from_toml(theirs).unwrap_err();
+        let theirs = theirs.split(' ').next().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!("line 1, `{theirs}`: unknown field; it is called `{ours}` here")
+        );
+    }
+}
+
+#[test]
 fn a_general_option_in_a_table_is_answered_with_its_place() {
     for (line, advice) in [
         ("token_counter = \"estimate\"", "is for all tools"),
@@ -137,6 +156,10 @@ fn a_general_option_in_a_table_is_answered_with_its_place() {
         (
             "max_token_for_clear = 5",
             "unknown field; did you mean `max_tokens_for_clear`? It is for all tools",
+        ),
+        (
+            "threshold = 5",
+            "unknown field; it is called `max_tokens_for_clear` here; it is for all tools",
         ),
     ] {
         let toml = format!("[tool_config.grep]\nskip_clear = true\n{line}\n");
@@ -245,7 +268,7 @@ fn errors_of_a_file_name_their_place() {
         .collect();
     insta::assert_snapshot!(errors, @r#"
     "max_length = 5"
-        line 1, `max_length`: unknown field; did you mean `max_length_for_trunc`?
+        line 1, `max_length`: unknown field; it is called `max_length_for_trunc` here
     "\n[tool_config.grep]\nmax_lenght_for_trunc = 5"
         line 3, `tool_config.grep.max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
     "max_length_for_trunc = { bytes = 5 }"

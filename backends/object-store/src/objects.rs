@@ -151,11 +151,21 @@ impl Objects {
         let found = self.objects.get_opts(path, options).await?;
         let (total, stored_at) = (found.meta.size, found.meta.last_modified.into());
         let end = range.end.min(total).max(range.start);
-        let is_asked_for = found.range == (range.start..end);
+        let length = end - range.start;
+        let other = "the store returned other bytes than those of the range";
+        if found.range != (range.start..end) {
+            return Err(Trouble::new(Kind::Unreachable, other));
+        }
+        // `bytes` aborts the process if the range is larger than the memory.
+        let reserved =
+            usize::try_from(length).map(|length| Vec::<u8>::new().try_reserve_exact(length));
+        if !matches!(reserved, Ok(Ok(()))) {
+            let cause = "the range does not fit into memory; read a smaller one";
+            return Err(Trouble::new(Kind::Other, cause));
+        }
         let bytes = found.bytes().await?;
-        if !is_asked_for || bytes.len() as u64 != end - range.start {
-            let cause = "the store returned other bytes than those of the range";
-            return Err(Trouble::new(Kind::Unreachable, cause));
+        if bytes.len() as u64 != length {
+            return Err(Trouble::new(Kind::Unreachable, other));
         }
         Ok(ReadRange {
             bytes,

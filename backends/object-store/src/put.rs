@@ -128,7 +128,10 @@ impl Objects {
         loop {
             let block = at..length.min(at + MAX_SINGLE_PUT);
             let page = match self.page_of(key, block.clone()).await {
-                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(None),
+                // A spool that can't be read counts as empty.
+                Err(trouble) if matches!(trouble.kind, Kind::NotFound | Kind::Spool) => {
+                    return Ok(None);
+                }
                 page => page?,
             };
             if page.total != length || page.bytes != content.read(block.clone()).await? {

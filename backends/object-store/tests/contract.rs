@@ -97,6 +97,20 @@ async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
     );
 }
 
+/// What can't be read does not keep content out of the store.
+#[cfg(unix)]
+#[tokio::test]
+async fn o2_long_content_is_stored_where_its_spool_can_not_be_read() {
+    let home = tempfile::tempdir().unwrap();
+    let store = in_memory(&home.path().join("spool"));
+    std::os::unix::fs::symlink("spool", home.path().join("spool")).unwrap();
+    let long = server::noise(server::MAX_SINGLE_PUT + 1, 9);
+    assert_eq!(
+        store.put(&server::named(&long), long).await.unwrap(),
+        PutOutcome::Stored
+    );
+}
+
 /// The contract on a server of your own: `OFFCUT_S3_URL=s3://bucket/prefix?endpoint=…`, with a
 /// prefix used for nothing else.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Storing under a name: whole, once, and never over something else.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
@@ -194,13 +194,17 @@ pub(super) fn compare(
 }
 
 fn same_bytes(one: impl Read, other: impl Read) -> io::Result<bool> {
-    let mut other = BufReader::with_capacity(BUFFER, other).bytes();
-    for byte in BufReader::with_capacity(BUFFER, one).bytes() {
-        if other.next().transpose()? != Some(byte?) {
-            return Ok(false);
+    let mut one = BufReader::with_capacity(BUFFER, one);
+    let mut other = BufReader::with_capacity(BUFFER, other);
+    loop {
+        let (ours, theirs) = (one.fill_buf()?, other.fill_buf()?);
+        let length = ours.len().min(theirs.len());
+        if length == 0 || ours[..length] != theirs[..length] {
+            return Ok(ours.is_empty() && theirs.is_empty());
         }
+        one.consume(length);
+        other.consume(length);
     }
-    Ok(other.next().transpose()?.is_none())
 }
 
 /// Tries everything that storing needs in the store's existing directory, leaving nothing behind.

@@ -162,3 +162,12 @@ fn retries(retry: &Retry) -> RetryConfig {
         retry_timeout: retry.timeout,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_program_makes_clients_of_its_own_beside_this_crate() {
+        // It panics where features turn TLS on without a provider.
+        let _ = reqwest::Client::new();
+    }
+}

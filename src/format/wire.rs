@@ -113,10 +113,14 @@ impl WireFormat {
         if field == Some("contents") {
             return Some(Self::Gemini);
         }
-        let strongest = messages.filter_map(evidence).reduce(|best, next| {
-            // Of several, the first.
-            if next.1 > best.1 { next } else { best }
-        });
+        let mut all_fit = true;
+        let found = messages
+            .map(evidence)
+            .inspect(|found| all_fit &= found.is_some());
+        // Of several, the first.
+        let strongest = found
+            .flatten()
+            .reduce(|best, next| if next.1 > best.1 { next } else { best });
         let (otherwise, least) = match field {
             // Batches of chat completions have their messages in `input` too.
             Some("input") => (Self::Responses, Evidence::Call),
@@ -124,7 +128,10 @@ impl WireFormat {
             Some(_) if document.has("system") || document.has("anthropic_version") => {
                 (Self::Anthropic, Evidence::Part)
             }
-            _ => return Some(strongest?.0),
+            _ => {
+                let is_enough = |(_, found): &(_, _)| all_fit || *found > Evidence::UserTexts;
+                return Some(strongest.filter(is_enough)?.0);
+            }
         };
         let is_chat = |(format, evidence)| format == Self::OpenAiChat && evidence >= least;
         Some(if strongest.is_some_and(is_chat) {
@@ -193,6 +200,9 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
 /// kind but calls and results.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Evidence {
+    /// A list of texts from anyone but the assistant, as other formats have it too: says nothing beside a message that
+    /// fits none.
+    UserTexts,
     /// A text, as chat completions have it.
     Text,
     /// A list of texts from the assistant, as Anthropic's clients write it. Other clients may too, but their other
@@ -217,7 +227,9 @@ fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, Evidence)> {
     let is_list_of_texts = || blocks().next().is_some() && blocks().all(is_whole_text);
     let by_text = || match speaker {
         "assistant" if blocks().any(is_text) => Some((Anthropic, Evidence::Texts)),
-        "user" | "system" | "developer" if is_list_of_texts() => Some((OpenAiChat, Evidence::Text)),
+        "user" | "system" | "developer" if is_list_of_texts() => {
+            Some((OpenAiChat, Evidence::UserTexts))
+        }
         _ => (role.is_some() && is_string).then_some((OpenAiChat, Evidence::Text)),
     };
     // Entries of logs also have types, and messages inside them.
@@ -499,6 +511,10 @@ mod tests {
 
     #[test]
     fn json_that_is_not_a_conversation_has_no_format() {
+        let text = json!([{"type": "text", "text": "go"}]);
+        let result = json!([{"type": "tool-result", "toolCallId": "a", "output": {"value": 1}}]);
+        let other = json!([{"role": "user", "content": text}, {"role": "tool", "content": result}]);
+        assert_eq!(WireFormat::detect(&other), None);
         let ours = json!([{"role": "user", "content": [{"type": "text", "value": "go"}]}]);
         let log = json!([
             {"type": "session_meta", "payload": {}}, {"type": "summary", "summary": "x"},

@@ -76,22 +76,25 @@ impl New<'_> {
         })
     }
 
-    fn into_text(self) -> String {
-        match self {
+    /// The JSON of the value; `None` if a text in it is not JSON.
+    fn into_text(self) -> Option<String> {
+        Some(match self {
             Self::Value(value) => value.to_string(),
-            Self::Text(text) => text,
+            // Alone, so that it can't end what is around it.
+            Self::Text(text) => JsonText::parse(text).ok()?.into_string(),
             Self::Kept(kept) => kept.to_string(),
             Self::Object(fields) => {
                 let fields = fields.into_iter();
-                let fields = fields
-                    .map(|(name, value)| Value::from(name).to_string() + ":" + &value.into_text());
-                format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+                let fields = fields.map(|(name, value)| {
+                    Some(format!("{}:{}", Value::from(name), value.into_text()?))
+                });
+                format!("{{{}}}", fields.collect::<Option<Vec<_>>>()?.join(","))
             }
             Self::List(items) => {
                 let items = items.into_iter().map(Self::into_text);
-                format!("[{}]", items.collect::<Vec<_>>().join(","))
+                format!("[{}]", items.collect::<Option<Vec<_>>>()?.join(","))
             }
-        }
+        })
     }
 }
 
@@ -134,14 +137,12 @@ pub fn put_into_text(
         let Some(object) = at(&changed, &path).filter(|object| object.is_object()) else {
             continue;
         };
-        let text = match value {
-            // Alone, so that it can't end the object.
-            Some(value) => {
-                JsonText::parse(value.into_text()).map(|value| with(object, &field, value.as_str()))
-            }
-            None => Ok(without(object, &field)),
+        let text = match value.map(New::into_text) {
+            Some(Some(value)) => with(object, &field, &value),
+            Some(None) => return,
+            None => without(object, &field),
         };
-        let Ok(parsed) = text.and_then(JsonText::parse) else {
+        let Ok(parsed) = JsonText::parse(text) else {
             return;
         };
         changed = parsed;
@@ -149,12 +150,16 @@ pub fn put_into_text(
     *message = changed;
 }
 
-/// The value at a JSON pointer.
+/// The value at a JSON pointer, as [`Value::pointer`] reads it.
 fn at<'m>(message: &'m JsonText, path: &str) -> Option<Node<'m>> {
-    let mut steps = path.split('/').skip(1);
-    steps.try_fold(Node::root(message), |node, step| match step.parse() {
-        Ok(nth) if node.is_array() => node.items().nth(nth),
-        _ => node.get(step),
+    let mut steps = path.split('/');
+    steps.next().filter(|before| before.is_empty())?;
+    steps.try_fold(Node::root(message), |node, step| {
+        if node.is_object() {
+            return node.get(&step.replace("~1", "/").replace("~0", "~"));
+        }
+        let is_index = step == "0" || !step.starts_with(['+', '0']);
+        node.items().nth(step.parse().ok().filter(|_| is_index)?)
     })
 }
 
@@ -186,4 +191,94 @@ fn without(object: Node<'_>, field: &str) -> String {
         }
     });
     object.json.replaced(range, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pointer_leads_to_the_same_in_values_and_texts() {
+        let message =
+            json!({"": {"x": {}}, "a/b": {"~": [{}, {}]}, "~1": {}, "0": {"0": {}}, "l": [[{}]]});
+        for path in [
+            "",
+            "/",
+            "//x",
+            "/a~1b",
+            "/a~1b/~0/1",
+            "/~01",
+            "/~1",
+            "/0",
+            "/0/0",
+            "/l/0/0",
+            "/l/0",
+            "/l/-",
+            "/l/+0/0",
+            "/l/00/0",
+            "/l/0/1",
+            "/l//0",
+            "x",
+            "a~1b",
+            "/a~1b/~0/",
+            "/l/0/0/",
+        ] {
+            let edits = || {
+                Some(vec![Edit::set(
+                    path.to_owned(),
+                    "new",
+                    New::Value(1.into()),
+                )])
+            };
+            let (mut value, mut text) = (
+                message.clone(),
+                JsonText::parse(message.to_string()).unwrap(),
+            );
+            put_into_value(&mut value, |_| edits());
+            put_into_text(&mut text, |_| edits());
+            let changed: Value = serde_json::from_str(text.as_str()).unwrap();
+            assert_eq!(changed, value, "{path}");
+            let is_there = message.pointer(path).is_some_and(Value::is_object);
+            assert_eq!(value != message, is_there, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_text_can_not_end_what_is_around_it() {
+        let texts = |text: &str| {
+            let text = || New::Text(text.to_owned());
+            [
+                text(),
+                New::List(vec![text()]),
+                New::Object(vec![("a".to_owned(), text())]),
+            ]
+        };
+        for (spelled, is_put) in [
+            ("1, \"b\": 2", false),
+            ("1, 2", false),
+            ("1}", false),
+            ("1]", false),
+            ("", false),
+            ("1 /*", false),
+            (" {\"a\": 1.00}\n", true),
+        ] {
+            for new in texts(spelled) {
+                let mut text = JsonText::parse("{}").unwrap();
+                put_into_text(&mut text, |_| {
+                    Some(vec![Edit::set(String::new(), "x", new)])
+                });
+                assert_eq!(text.as_str() != "{}", is_put, "{spelled}");
+                assert!(!is_put || text.as_str().contains(spelled), "{spelled}");
+            }
+            for new in texts(spelled) {
+                let mut value = json!({});
+                put_into_value(&mut value, |_| {
+                    Some(vec![Edit::set(String::new(), "x", new)])
+                });
+                assert_eq!(value != json!({}), is_put, "{spelled}");
+            }
+        }
+    }
 }

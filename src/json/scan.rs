@@ -47,7 +47,8 @@ pub(crate) fn scan(text: &str, most: usize) -> Result<Option<Spans>, InvalidJson
 // Offsets fit: `scan` refuses longer texts, and no text has more values than bytes.
 #[expect(clippy::cast_possible_truncation, reason = "see above")]
 fn spans_of(json: &[u8], most: usize) -> Option<Spans> {
-    let (mut spans, mut open, mut at) = (Spans::default(), Vec::<usize>::new(), 0);
+    // `open` is the innermost open list or object. Until it ends, its link is the one around it.
+    let (mut spans, mut open, mut at) = (Spans::default(), u32::MAX, 0);
     while let Some(byte) = json.get(at) {
         let (start, index) = (at, spans.all.len());
         at += 1;
@@ -59,8 +60,8 @@ fn spans_of(json: &[u8], most: usize) -> Option<Spans> {
             b'n' => Kind::Null,
             b'-' | b'0'..=b'9' => Kind::Number,
             b'}' | b']' => {
-                let opened = open.pop().and_then(|opened| spans.all.get_mut(opened));
-                if let Some(opened) = opened {
+                if let Some(opened) = spans.all.get_mut(open as usize) {
+                    open = opened.link;
                     (opened.end, opened.link) = (at as u32, index as u32);
                 }
                 continue;
@@ -73,7 +74,10 @@ fn spans_of(json: &[u8], most: usize) -> Option<Spans> {
         }
         let mut link = u32::MAX;
         match kind {
-            Kind::Object | Kind::Array => open.push(index),
+            Kind::Object | Kind::Array => {
+                link = open;
+                open = index as u32;
+            }
             Kind::String => {
                 while let Some(found) = memchr2(b'"', b'\\', &json[at..]) {
                     at += found + 1;

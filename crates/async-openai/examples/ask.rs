@@ -9,12 +9,13 @@
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
 use std::error::Error;
+use std::io::Write;
 
 use async_trait::async_trait;
 use offcut::agent::{Agent, Tool, ToolDefinition};
 use offcut::backend::Memory;
 use offcut::format::Message;
-use offcut::{Part, ToolCall, ToolError, ToolOutput, ToolReduction};
+use offcut::{ToolCall, ToolError, ToolOutput, ToolReduction};
 use offcut_async_openai::OpenAiChatModel;
 use serde_json::json;
 
@@ -52,19 +53,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
         })
         .build()?;
-    let agent = Agent::builder(OpenAiChatModel::from_env()?)
+    let model = OpenAiChatModel::from_env()?.on_text(|text| {
+        print!("{text}");
+        // Flushed at once, to show the text as it arrives.
+        let _ = std::io::stdout().flush();
+    });
+    let agent = Agent::builder(model)
         .tool(ReadText(std::fs::read_to_string(path)?))
         .tool(reduction.read_file_tool())
         .middleware(reduction)
         .build()?;
-    let mut messages = vec![Message::user(question)];
-    agent.run(&mut messages).await?;
-    if let Some(Message::Assistant { content, .. }) = messages.last() {
-        for part in content {
-            if let Part::Text(text) = part {
-                println!("{text}");
-            }
-        }
-    }
+    agent.run(&mut vec![Message::user(question)]).await?;
+    println!();
     Ok(())
 }

@@ -5,13 +5,17 @@ mod error;
 mod request;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_openai::Client;
 use async_openai::config::{Config, OpenAIConfig};
 use async_trait::async_trait;
+use futures_util::StreamExt;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use answer::ArrivingAnswer;
 
 pub use error::ModelSetupError;
 
@@ -26,7 +30,8 @@ pub use error::ModelSetupError;
 ///
 /// # Default
 ///
-/// No generation options except those set with [`with`](Self::with).
+/// - whole answers; streamed ones with [`on_text`](Self::on_text)
+/// - no generation options except those set with [`with`](Self::with)
 ///
 /// ```no_run
 /// use offcut::agent::Agent;
@@ -48,10 +53,13 @@ pub use error::ModelSetupError;
 pub struct OpenAiChatModel<C: Config = OpenAIConfig> {
     client: Client<C>,
     generation: Map<String, Value>,
+    on_text: Option<Arc<OnText>>,
 }
 
 /// Time for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
+
+type OnText = dyn Fn(&str) + Send + Sync;
 
 impl OpenAiChatModel {
     /// Creates the model named by the environment: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's
@@ -90,7 +98,11 @@ impl<C: Config> OpenAiChatModel<C> {
     /// Creates the model `name` over `client`, which handles retries, timeouts and proxies.
     pub fn new(client: Client<C>, name: impl Into<String>) -> Self {
         let generation = Map::from_iter([("model".to_owned(), Value::String(name.into()))]);
-        Self { client, generation }
+        Self {
+            client,
+            generation,
+            on_text: None,
+        }
     }
 
     /// Sets a generation option by the endpoint's name for it: `temperature`,
@@ -99,6 +111,30 @@ impl<C: Config> OpenAiChatModel<C> {
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.generation.insert(name.into(), value.into());
         self
+    }
+
+    /// Streams answers, and passes their text to `on_text` as it arrives.
+    #[must_use]
+    pub fn on_text(mut self, on_text: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_text = Some(Arc::new(on_text));
+        self
+    }
+
+    async fn streamed(
+        &self,
+        mut body: Map<String, Value>,
+        on_text: &OnText,
+    ) -> Result<ModelReply, ModelError> {
+        body.insert("stream".into(), true.into());
+        body.insert("stream_options".into(), json!({"include_usage": true}));
+        let chat = self.client.chat();
+        let chunks = chat.create_stream_byot::<_, Value>(body).await;
+        let mut chunks = chunks.map_err(error::from_client)?;
+        let mut answer = ArrivingAnswer::default();
+        while let Some(chunk) = chunks.next().await {
+            answer.take(&chunk.map_err(error::from_client)?, on_text)?;
+        }
+        answer.into_reply()
     }
 }
 
@@ -119,6 +155,9 @@ impl<C: Config> ChatModel for OpenAiChatModel<C> {
         );
         if !request.tools.is_empty() {
             body.insert("tools".into(), request.tools.into());
+        }
+        if let Some(on_text) = &self.on_text {
+            return self.streamed(body, &**on_text).await;
         }
         let answer = self.client.chat().create_byot::<_, Value>(body).await;
         answer::reply(&answer.map_err(error::from_client)?)

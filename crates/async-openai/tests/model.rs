@@ -22,7 +22,7 @@ use offcut::{Part, Report, TokenCounter, ToolCall, ToolError, ToolOutput, ToolRe
 use offcut_async_openai::OpenAiChatModel;
 use serde_json::{Value, json};
 
-use server::{Reply, Server, completion};
+use server::{Reply, Server, chunks, completion};
 
 fn model(server: &Server) -> OpenAiChatModel {
     at(&server.url)
@@ -86,7 +86,7 @@ const TURNS: usize = 12;
 
 /// Runs an agent over a server that calls `lines` twice a turn, reads one result back, and then
 /// answers.
-async fn run() -> (Vec<Value>, Vec<Report>, Vec<Message>) {
+async fn run(is_streamed: bool) -> (Vec<Value>, Vec<Report>, Vec<Message>, String) {
     let server = Server::answering(move |nth, request| {
         let tokens = request.to_string().len() as u64 / 4;
         let [one, two] = [0, 1].map(|which| format!("call_{}", nth * 2 + which));
@@ -106,18 +106,29 @@ async fn run() -> (Vec<Value>, Vec<Report>, Vec<Message>) {
                 (&two, "lines", &json!({"n": nth * 20}).to_string()),
             ]),
         };
-        Reply::Json(200, completion(&message, tokens))
+        if is_streamed {
+            Reply::Events(chunks(&message, tokens), 7)
+        } else {
+            Reply::Json(200, completion(&message, tokens))
+        }
     })
     .await;
-    let reports = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&reports);
+    let (reports, text) = (
+        Arc::new(Mutex::new(Vec::new())),
+        Arc::new(Mutex::new(String::new())),
+    );
+    let (seen, said) = (Arc::clone(&reports), Arc::clone(&text));
     let reduction = ToolReduction::recommended(Memory::new())
         .token_counter(TokenCounter::Estimate)
         .max_tokens_for_clear(4_000)
         .on_report(move |report| seen.lock().unwrap().push(report.clone()))
         .build()
         .unwrap();
-    let agent = Agent::builder(model(&server))
+    let mut model = model(&server);
+    if is_streamed {
+        model = model.on_text(move |text| said.lock().unwrap().push_str(text));
+    }
+    let agent = Agent::builder(model)
         .tool(Lines)
         .tool(reduction.read_file_tool())
         .middleware(reduction)
@@ -125,21 +136,34 @@ async fn run() -> (Vec<Value>, Vec<Report>, Vec<Message>) {
         .unwrap();
     let mut messages = vec![Message::system("Be brief."), Message::user("go")];
     agent.run(&mut messages).await.unwrap();
-    let reports = reports.lock().unwrap().clone();
-    (server.requests(), reports, messages)
+    let (reports, text) = (
+        reports.lock().unwrap().clone(),
+        text.lock().unwrap().clone(),
+    );
+    (server.requests(), reports, messages, text)
 }
 
 #[tokio::test]
 async fn an_agent_is_bounded_valid_and_stable_on_the_wire_and_the_count_is_fed_back() {
-    let (whole, reports, messages) = run().await;
+    let (whole, reports, messages, _) = run(false).await;
+    let (streamed, _, streamed_messages, text) = run(true).await;
 
     assert_eq!(whole.len(), TURNS + 1);
     assert_eq!(messages.last(), Some(&Message::assistant("Done. 完")));
+    assert_eq!(text, "Done. 完");
+    assert_eq!(
+        messages, streamed_messages,
+        "streamed or whole, the conversation is the same"
+    );
     for (nth, request) in whole.iter().enumerate() {
         let sent = request["messages"].as_array().unwrap();
         assert_eq!(
             offcut_testkit::validate(WireFormat::OpenAiChat, sent),
             Ok(()),
+            "request {nth}"
+        );
+        assert_eq!(
+            request["messages"], streamed[nth]["messages"],
             "request {nth}"
         );
         assert_eq!(
@@ -158,6 +182,10 @@ async fn an_agent_is_bounded_valid_and_stable_on_the_wire_and_the_count_is_fed_b
             "request {nth}"
         );
     }
+    assert_eq!(
+        streamed[0]["stream_options"],
+        json!({"include_usage": true})
+    );
 
     // Earlier messages are sent again byte for byte, except after a pass that cleared some.
     let cleared = |report: &&Report| report.cleared_tool_uses() > 0;
@@ -198,6 +226,18 @@ async fn rate_limits_and_server_errors_are_retried() {
     );
     assert_eq!(server.requests().len(), 3);
 
+    let server = Server::start(vec![
+        limited.clone(),
+        Reply::Events(chunks(&says("hello"), 7), 5),
+    ])
+    .await;
+    assert_eq!(
+        ask(&model(&server).on_text(|_| panic!("a callback's panic")))
+            .await
+            .unwrap(),
+        reply
+    );
+
     let server = Server::start(vec![limited]).await;
     let error = ask(&model(&server)).await.unwrap_err();
     assert!(
@@ -234,50 +274,80 @@ async fn invalid_answers_are_errors_that_quote_none_of_the_answer() {
             json!({"error": {"message": message, "type": code, "code": code}}),
         )
     };
-    for (reply, expected) in [
+    let piece = json!({"choices": [{"index": 0, "delta": {"content": "spoken"}}]});
+    for (reply, is_streamed, expected) in [
         (
             Reply::Text(200, "<html>spoken</html>"),
+            false,
             "not JSON: set OPENAI_BASE_URL",
         ),
         (
             Reply::Text(200, "{\"choices\": [{\"message\": {\"content\": \"spoken"),
+            false,
             "not JSON",
         ),
-        (Reply::Json(200, json!({"spoken": 1})), "no `choices`"),
-        (Reply::Json(200, json!({"choices": []})), "no `choices`"),
+        (
+            Reply::Json(200, json!({"spoken": 1})),
+            false,
+            "no `choices`",
+        ),
+        (
+            Reply::Json(200, json!({"choices": []})),
+            false,
+            "no `choices`",
+        ),
         (
             Reply::Json(
                 200,
                 json!({"choices": [{"message": {"content": null}, "finish_reason": "content_filter"}]}),
             ),
+            false,
             "content_filter",
         ),
         (
             Reply::Json(200, json!({"choices": "spoken"})),
+            false,
             "no `choices`",
         ),
         (
             refused(401, "wrong key", "invalid_api_key"),
+            false,
             "check OPENAI_API_KEY",
         ),
         (
             refused(404, "no such model", "model_not_found"),
+            false,
             "check the model's name",
         ),
         (
             refused(400, "too long", "context_length_exceeded"),
+            false,
             "lower `max_tokens_for_clear`",
         ),
+        (Reply::Events(vec![piece.clone()], 9), true, "cut off"),
+        (Reply::Cut(vec![piece.clone()]), true, "cut off"),
         (
-            Reply::Json(
-                200,
-                json!({"error": {"message": "overloaded", "code": 503}}),
+            Reply::Events(
+                vec![
+                    piece,
+                    json!({"error": {"message": "overloaded", "code": 503}}),
+                ],
+                9,
             ),
+            true,
             "overloaded",
         ),
+        (Reply::Text(200, "data: {spoken\n\n"), true, "not JSON"),
+        (Reply::Text(200, "<html>spoken</html>"), true, "cut off"),
+        (Reply::Events(vec![], 9), true, "cut off"),
     ] {
         let server = Server::start(vec![reply.clone()]).await;
-        let asked = ask(&model(&server)).await;
+        let model = model(&server);
+        let asked = if is_streamed {
+            ask(&model.on_text(|_| {})).await
+        } else {
+            ask(&model).await
+        };
         let error = chain(&asked.expect_err(&format!("{reply:?}")));
         assert!(error.contains(expected), "{reply:?}: {error}");
         assert!(
@@ -294,11 +364,18 @@ async fn endpoints_that_leave_things_out_are_understood() {
     let whole = json!({"choices": [{"message": {"tool_calls": [
         {"function": {"name": "f", "arguments": {"a": 1}}}, {"id": "b", "function": {"name": "g"}},
     ]}}]});
+    let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+    let pieces = vec![
+        delta(json!({"function": {"name": "f", "arguments": "{\"a\""}})),
+        delta(json!({"function": {"arguments": ":1}"}})),
+        delta(json!({"id": "b", "function": {"name": "g", "arguments": ""}})),
+        json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}),
+    ];
     let expected = Message::calls(vec![
         ToolCall::new("", "f", "{\"a\":1}"),
         ToolCall::new("b", "g", ""),
     ]);
-    let server = Server::start(vec![Reply::Json(200, whole)]).await;
+    let server = Server::start(vec![Reply::Json(200, whole), Reply::Events(pieces, 100)]).await;
     let reply = ask(&model(&server)).await.unwrap();
     assert_eq!(
         reply,
@@ -306,6 +383,12 @@ async fn endpoints_that_leave_things_out_are_understood() {
             message: expected,
             input_tokens: None
         }
+    );
+    assert_eq!(
+        ask(&model(&server).on_text(|_| panic!("a callback's panic")))
+            .await
+            .unwrap(),
+        reply
     );
 }
 

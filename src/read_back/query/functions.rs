@@ -32,7 +32,6 @@ def toboolean: if isboolean then . else (fromjson | if isboolean then . else err
 def toarray: if isarray then . else [.] end;
 def transpose: [range([.[] | length] | max) as $i | [.[][$i]]];
 def in(xs): . as $x | xs | has($x);
-def contains($x): if isstring and ($x | isstring) then $x == "" or indices($x) != [] elif isarray and ($x | isarray) then . as $all | all($x[]; . as $part | any($all[]; contains($part))) elif isobject and ($x | isobject) then . as $all | all($x | key_values[]; . as [$key, $part] | ($all | has($key)) and ($all[$key] | contains($part))) else . == $x end;
 def inside(xs): . as $x | xs | contains($x);
 def index($i): indices($i)[0];
 def rindex($i): indices($i)[-1];
@@ -68,7 +67,7 @@ fn is_left_out(name: &str) -> bool {
 pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item = Fun<D>> {
     let standard = jaq_core::funs().chain(jaq_std::funs());
     let standard = standard.filter(|(name, ..)| !is_left_out(name));
-    let ours: [(&'static str, _, jaq_core::RunPtr<D>); 12] = [
+    let ours: [(&'static str, _, jaq_core::RunPtr<D>); 13] = [
         ("nan", v(0), |_| bome(Ok(Value::from(f64::NAN)))),
         ("infinite", v(0), |_| bome(Ok(Value::from(f64::INFINITY)))),
         ("isnan", v(0), |cv| bome(Ok(cv.1.is_nan().into()))),
@@ -76,6 +75,9 @@ pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item
         ("fromjson", v(0), |cv| bome(cv.1.parse_json())),
         ("length", v(0), |cv| bome(cv.1.length())),
         ("has", v(1), |cv| unary(cv, |value, key| value.has(&key))),
+        ("contains", v(1), |cv| {
+            unary(cv, |value, part| Ok(value.contains(&part).into()))
+        }),
         ("delpaths", v(1), |cv| {
             unary(cv, |value, paths| value.without(&paths))
         }),

@@ -57,6 +57,8 @@ async fn r5_no_query_runs_forever_or_takes_all_memory() {
             "",
         ),
         ("\"a\" * 9e5 | [match(\"\"; \"g\")] | length", ""),
+        ("\"a\" * 3e7 | contains(\"a\")", "true"),
+        ("[range(1e5)] | contains([range(5e4; 1e5)])", "too long"),
     ];
     let made = [
         (format!("{many}|{many}|empty"), "too"),

@@ -217,6 +217,24 @@ impl Value {
         Ok(has.into())
     }
 
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        step();
+        match (self, other) {
+            (Self::Text(text), Self::Text(part)) => text.as_str().contains(part.as_str()),
+            (Self::Array(array), Self::Array(parts)) => {
+                let mut parts = parts.content.iter();
+                parts.all(|part| array.content.iter().any(|item| item.contains(part)))
+            }
+            (Self::Object(object), Self::Object(parts)) => {
+                parts.content.iter().all(|(key, part)| {
+                    let value = object.content.get(key);
+                    value.is_some_and(|value| value.contains(part))
+                })
+            }
+            _ => self == other,
+        }
+    }
+
     /// The places at which `part` begins: in characters in a text, as jq counts, in elements in an array.
     pub(super) fn indices(&self, part: &Self) -> ValR {
         match (self, part) {
@@ -245,8 +263,14 @@ impl Value {
     pub(super) fn without(mut self, paths: &Self) -> ValR {
         let paths = paths.items()?.iter().map(Self::items);
         let mut paths: Vec<&[Self]> = paths.collect::<Result<_, _>>()?;
+        // A slice leads no deeper into an array, but the items that a last one stands for are inside of it.
+        let depth = |path: &[Self]| {
+            let is_slice = |key: &&Self| matches!(key, Self::Object(_));
+            let slices = path.iter().filter(is_slice).count();
+            path.len() - slices + usize::from(path.last().is_some_and(|key| is_slice(&key)))
+        };
         // The innermost first, since nothing is inside of what is gone.
-        paths.sort_by_key(|path| Reverse(path.len()));
+        paths.sort_by_key(|path| Reverse(depth(path)));
         // Marked first, so that all places stay as they are.
         let mark = Text::new("");
         let is_marked =
@@ -263,7 +287,7 @@ impl Value {
             while let Some((Self::Object(_), outer)) = around.split_last() {
                 around = outer;
             }
-            Some((Reverse(around.len()), around))
+            Some((Reverse(depth(around)), around))
         });
         for (_, path) in around.collect::<BTreeSet<_>>() {
             // Fails inside of what is gone.

@@ -45,6 +45,9 @@ pub(super) fn from_client(error: OpenAIError) -> ModelError {
         }
         OpenAIError::Reqwest(source) => ModelError::new("the request failed in transit: try again")
             .with_source(source.without_url()),
+        OpenAIError::StreamError(_) => {
+            ModelError::new("the answer was cut off because the connection was lost: try again")
+        }
         other => ModelError::new("the request could not be sent").with_source(other),
     }
 }

@@ -1,10 +1,13 @@
-//! A scripted model server on loopback, with real HTTP.
+//! A scripted model server on loopback, with real HTTP and real event streams.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Mutex};
 
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
+use futures_util::{StreamExt, stream};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -17,6 +20,10 @@ use tokio::net::TcpListener;
 pub enum Reply {
     Json(u16, Value),
     Text(u16, &'static str),
+    /// Events, cut into chunks of this many bytes, regardless of where events end.
+    Events(Vec<Value>, usize),
+    /// Events, then a cut connection.
+    Cut(Vec<Value>),
 }
 
 pub struct Server {
@@ -80,25 +87,104 @@ impl Server {
     }
 }
 
-fn respond(reply: Reply) -> Response<Full<Bytes>> {
+fn respond(reply: Reply) -> Response<BoxBody<Bytes, io::Error>> {
+    let whole = |bytes: Vec<u8>| {
+        Full::new(Bytes::from(bytes))
+            .map_err(|never| match never {})
+            .boxed()
+    };
     let (status, kind, body) = match reply {
-        Reply::Json(status, json) => (status, "application/json", json.to_string()),
-        Reply::Text(status, text) => (status, "text/html", text.to_owned()),
+        Reply::Json(status, json) => (
+            status,
+            "application/json",
+            whole(json.to_string().into_bytes()),
+        ),
+        Reply::Text(status, text) => (status, "text/html", whole(text.into())),
+        Reply::Events(events, size) => {
+            let mut text: String = events
+                .iter()
+                .map(|event| format!("data: {event}\n\n"))
+                .collect();
+            text.push_str(": a comment\n\ndata: [DONE]\n\n");
+            let pieces: Vec<_> = text
+                .into_bytes()
+                .chunks(size)
+                .map(|piece| Ok(frame(piece)))
+                .collect();
+            (
+                200,
+                "text/event-stream",
+                BodyExt::boxed(StreamBody::new(stream::iter(pieces))),
+            )
+        }
+        Reply::Cut(events) => {
+            let text: String = events
+                .iter()
+                .map(|event| format!("data: {event}\n\n"))
+                .collect();
+            let cut = stream::once(async {
+                // Lets the first piece be sent before the connection is cut.
+                tokio::task::yield_now().await;
+                Err(io::Error::other("cut"))
+            });
+            let pieces = stream::iter([Ok(frame(text.as_bytes()))]).chain(cut);
+            (
+                200,
+                "text/event-stream",
+                BodyExt::boxed(StreamBody::new(pieces)),
+            )
+        }
     };
     // `retry-after: 0` lets clients retry at once.
     Response::builder()
         .status(status)
         .header("content-type", kind)
         .header("retry-after", "0")
-        .body(Full::new(Bytes::from(body)))
+        .body(body)
         .unwrap()
 }
 
-/// A complete answer.
+fn frame(bytes: &[u8]) -> Frame<Bytes> {
+    Frame::data(Bytes::copy_from_slice(bytes))
+}
+
+/// A complete answer, without streaming.
 pub fn completion(message: &Value, prompt_tokens: u64) -> Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": null}],
         "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": 1, "total_tokens": prompt_tokens + 1},
     })
+}
+
+/// The same answer as a stream: its text and its tool calls in pieces, then the usage.
+pub fn chunks(message: &Value, prompt_tokens: u64) -> Vec<Value> {
+    let chunk = |delta: Value| json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+    let mut all = vec![chunk(json!({"role": "assistant", "content": ""}))];
+    for character in message["content"].as_str().unwrap_or_default().chars() {
+        all.push(chunk(json!({"content": character.to_string()})));
+    }
+    for (index, call) in message["tool_calls"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let (name, arguments) = (
+            &call["function"]["name"],
+            call["function"]["arguments"].as_str().unwrap(),
+        );
+        all.push(chunk(json!({"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": {"name": name, "arguments": ""}}]})));
+        for piece in arguments.as_bytes().chunks(3) {
+            let piece = std::str::from_utf8(piece).unwrap();
+            all.push(chunk(
+                json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}),
+            ));
+        }
+    }
+    let mut last = chunk(json!({}));
+    last["choices"][0]["finish_reason"] = json!("stop");
+    let usage = json!({"id": "chatcmpl-1", "choices": [], "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": 1, "total_tokens": prompt_tokens + 1}});
+    all.extend([last, usage]);
+    all
 }

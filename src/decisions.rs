@@ -184,8 +184,17 @@ impl Records {
         }
     }
 
+    /// Returns `true` if there is a `number`-th record. Each call asks that about a record that it knows (L8).
+    pub(crate) async fn has(&self, number: u64) -> Result<bool, BackendError> {
+        match self.store.read(&self.key(number)?, 0..1).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads the `number`-th record; `None` if there is none.
-    pub(crate) async fn read_one(&self, number: u64) -> Result<Option<ReadRecord>, BackendError> {
+    async fn read_one(&self, number: u64) -> Result<Option<ReadRecord>, BackendError> {
         let key = self.key(number)?;
         let mut read = self.store.read(&key, 0..FIRST).await;
         if matches!(&read, Ok(page) if page.total > FIRST) {

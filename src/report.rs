@@ -389,11 +389,13 @@ impl Decision {
                     call_id = self.call_id,
                     subject = ?self.subject,
                     outcome = ?self.outcome,
-                    bytes = ?self.bytes,
-                    tokens = ?self.tokens,
-                    locations = ?self.locations,
+                    bytes_before = self.bytes.before,
+                    bytes_after = self.bytes.after,
+                    tokens_before = self.tokens.map(|tokens| tokens.before),
+                    tokens_after = self.tokens.map(|tokens| tokens.after),
+                    locations = ?self.locations.iter().map(Location::as_str).collect::<Vec<_>>(),
                     error = self.error,
-                    error_source = ?self.error_source,
+                    error_source = self.error_source.map(tracing::field::debug),
                     $message
                 )
             };

@@ -6,6 +6,7 @@ mod overlay;
 
 use std::collections::HashMap;
 
+use crate::config::Policy;
 use crate::content::{Part, ToolCall};
 use crate::fingerprint::{FieldPrint, Fingerprint, SlotIds, fingerprint};
 use crate::format::{Call, Conversation, Data, PartRef};
@@ -141,6 +142,18 @@ fn add_part(print: &mut FieldPrint, part: PartRef<'_>) -> u64 {
         print.add_print(kind, text.bytes(), text.fingerprint());
         text.bytes()
     })
+}
+
+/// A part of a result as a value, JSON over the limit as the text that is stored; `None` for media that can't be written
+/// again as they are.
+pub(crate) fn original(policy: &Policy, part: PartRef<'_>) -> Option<Part> {
+    match part {
+        PartRef::Media { data, .. } if data.decode().is_none() => None,
+        PartRef::Json(json) if json.text().len() > policy.max_length_for_trunc => {
+            Some(json.text().into_owned().into())
+        }
+        part => Some(part.into()),
+    }
 }
 
 /// Number of bytes of a replacement.

@@ -13,7 +13,7 @@ use crate::format::PartRef;
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
-use crate::slots::{Grounds, Item, Memory, Place, Slots};
+use crate::slots::{Grounds, Item, Memory, Place, Slots, original};
 use crate::truncate::truncate;
 
 /// Number of results that are treated at once.
@@ -93,7 +93,9 @@ async fn treat(
         put: None,
         kept: Some(item.grounds),
     };
-    let Some(originals) = originals(policy, item) else {
+    let originals = item.content.parts().iter();
+    let originals: Option<Vec<Part>> = originals.map(|part| original(policy, *part)).collect();
+    let Some(originals) = originals else {
         return Ok(arrived);
     };
     // Hints over a limit that has become smaller since still lead to their originals.
@@ -171,17 +173,4 @@ async fn are_hints(
         }
     }
     Ok(others < bytes && others <= limit)
-}
-
-/// The parts of a result as values, JSON over the limit as the text that is stored; `None` if it has media that can't be
-/// written again as they are.
-fn originals(policy: &Policy, item: &Item<'_>) -> Option<Vec<Part>> {
-    let part = |part: &PartRef<'_>| match part {
-        PartRef::Media { data, .. } if data.decode().is_none() => None,
-        PartRef::Json(json) if json.text().len() > policy.max_length_for_trunc => {
-            Some(json.text().into_owned().into())
-        }
-        part => Some((*part).into()),
-    };
-    item.content.parts().iter().map(part).collect()
 }

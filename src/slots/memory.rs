@@ -144,7 +144,7 @@ impl Memory {
         let last = async {
             match from.checked_sub(1) {
                 None => Ok(true),
-                Some(last) => records.read_one(last).await.map(|read| read.is_some()),
+                Some(last) => records.has(last).await,
             }
         };
         let (is_there, read, mut is_lost) =

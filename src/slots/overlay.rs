@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::de::IgnoredAny;
 
 use super::memory::Known;
-use super::{Slots, bytes_of};
+use super::{Slots, bytes_of, original};
 
 use crate::content::Part;
 use crate::decisions::{Decided, Moment, WrittenPart, only_text};
@@ -155,14 +155,15 @@ fn repeat_one(
     item: &Item<'_>,
     overlay: &mut Overlay<'_>,
 ) -> Option<Decision> {
+    let policy = session.policy(item.tool);
     let put = decided.put.iter().map(|part| match part {
-        WrittenPart::Kept(at) => Some((*item.content.parts().get(*at)?).into()),
+        WrittenPart::Kept(at) => original(policy, *item.content.parts().get(*at)?),
         WrittenPart::New(part) => Some(part.clone()),
     });
     let put: Vec<Part> = put.collect::<Option<_>>()?;
     let bytes = bytes_of(&put);
     // Only users' code may make anything longer.
-    if bytes >= item.bytes && !session.policy(item.tool).hooks.has_handler() {
+    if bytes >= item.bytes && !policy.hooks.has_handler() {
         return None;
     }
     let mut decision = item.decision(Outcome::Repeated);

@@ -1,10 +1,12 @@
 //! Histories that clients change a little between calls.
 
+use offcut::Part;
 use offcut::format::{Anthropic, Message, Plain};
+use offcut::handler::{Action, Replacement, ToolOutcome};
 use serde_json::{Value, json};
 
-use super::{history, memory, new_process, reduce, round};
-use crate::common::lines;
+use super::{history, memory, new_process, reduce, round, small};
+use crate::common::{call, lines};
 
 /// A history of `rounds` rounds in Anthropic's format, each with thinking, a call and its result.
 fn anthropic(rounds: usize) -> Vec<Value> {
@@ -145,4 +147,27 @@ async fn b2_a_result_that_a_client_doubles_on_resume_gets_the_same_place() {
     let extra = doubled.remove(3);
     assert_eq!(doubled, sent);
     assert_ne!(extra, messages[2], "it is over the limit, so it is cut too");
+}
+
+#[tokio::test]
+async fn b2_documents_that_a_handler_shows_again_are_repeated_byte_for_byte() {
+    let store = memory();
+    let shorten = async |outcome: ToolOutcome| {
+        let mut parts = outcome.parts;
+        parts[0] = "short".into();
+        Ok(Action::Replace(Replacement::discarding(parts)))
+    };
+    let call = call("call_1", "query");
+    let (long, short) = (json!({"rows": lines(400)}), json!({"rows": 1}));
+    let parts = vec![lines(400).into(), Part::Json(long), Part::Json(short)];
+    let messages = [
+        Message::calls(vec![call.clone()]),
+        Message::tool(&call, parts, false),
+    ];
+    let mut sent = Vec::new();
+    for _ in 0..2 {
+        let process = small(store.clone()).trunc_handler(shorten).build();
+        sent.push(reduce(&process.unwrap(), &messages).await.0);
+    }
+    assert!(sent[0] != messages && sent[0] == sent[1]);
 }

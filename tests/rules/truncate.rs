@@ -348,6 +348,36 @@ async fn t5_other_parts_pass_through_and_json_counts_for_itself() {
 }
 
 #[tokio::test]
+async fn t5_json_that_is_joined_with_texts_reads_back_as_it_was() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let document = |n: usize| serde_json::json!({"n": n, "rows": (0..400).collect::<Vec<_>>()});
+    let (image, link) = (
+        Part::Media {
+            mime: "image/png".into(),
+            data: vec![1, 2, 3].into(),
+        },
+        Part::Opaque(serde_json::json!({"x": 1})),
+    );
+    let mut parts: Vec<Part> = (0..33).map(|n| Part::Json(document(n))).collect();
+    parts.insert(0, image.clone());
+    parts.extend(["the end\n".into(), link.clone()]);
+    let shown = reduction
+        .truncate(&call("a", "f"), ToolOutput::parts(parts))
+        .await
+        .unwrap();
+    assert_eq!(shown.parts.len(), 3);
+    assert_eq!((&shown.parts[0], &shown.parts[2]), (&image, &link));
+    let hint = Hint::parse(text(&shown.parts[1..2])).unwrap();
+    assert!(hint.flags.joined);
+    let content = reduction.read_original(&hint.location.unwrap()).await;
+    let content = String::from_utf8(content.unwrap().unwrap().to_vec()).unwrap();
+    let documents = (0..33).map(|n| document(n).to_string());
+    let expected: Vec<String> = documents.chain(["the end\n".to_owned()]).collect();
+    assert_eq!(texts_in(&content), expected);
+}
+
+#[tokio::test]
 async fn t6_texts_that_would_hardly_get_shorter_stay() {
     // The preview and its hint would take more than three quarters.
     let reduction = builder(&memory())

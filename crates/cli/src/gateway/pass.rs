@@ -241,6 +241,9 @@ impl Service {
         if look.text.is_none() || look.text == counted.look.text {
             return None;
         }
+        if look.outcome.reason() != counted.look.outcome.reason() {
+            self.note(&mut look.outcome).ok()?;
+        }
         let reply = counted.send(request, &look).await.ok()?;
         let (reply, None) = examined(reply, self.sender.patience).await else {
             return None;

@@ -217,6 +217,8 @@ fn lines_with(text: &str, query: &str) -> Option<String> {
 
 /// Number of results that are stored at once.
 const AT_ONCE: usize = 8;
+/// Number of bytes up to which a result of hints is believed to be ours.
+const BELIEVED: usize = 16 * 1024;
 
 /// A result that consists of texts.
 struct Found {
@@ -270,6 +272,9 @@ pub(crate) async fn compressed(
         return Ok(look.passed(PassReason::TooSlow));
     };
     let has_store_failed = shortened.iter().any(Result::is_err);
+    if has_store_failed {
+        tracing::warn!("the store failed for a call of the plug");
+    }
     let (mut hashes, mut saved) = (Vec::new(), 0);
     let mut messages = Messages::new(&format, body.messages_mut());
     for short in shortened.into_iter().filter_map(Result::ok).flatten() {
@@ -338,9 +343,16 @@ async fn shorten(tenant: &PlugTenant, found: Found, now: SystemTime) -> Result<O
     let Some((session, place)) = tenant.place(&hash) else {
         return Ok(None);
     };
-    let is_hash = |at: Location| at.as_str().starts_with(MARK);
-    let is_hint = |text: &String| Hint::parse(text)?.location.map(is_hash);
-    if found.texts.iter().all(|text| is_hint(text) == Some(true)) {
+    // Nothing is read to compare them: any text may look like a hint, so a long one is cut like others.
+    let is_hint = |text: &String| {
+        let location = Hint::parse(text).and_then(|hint| hint.location);
+        let hash = location
+            .as_ref()
+            .and_then(|at| at.as_str().strip_prefix(MARK));
+        hash.is_some_and(|hash| tenant.place(hash).is_some())
+    };
+    let bytes: usize = found.texts.iter().map(String::len).sum();
+    if bytes <= BELIEVED && found.texts.iter().all(is_hint) {
         return Ok(None);
     }
     let call = ToolCall::new(&*hash, &*found.tool, "");

@@ -9,8 +9,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use offcut::Settings;
 use offcut::backend::{Backend, BackendError};
+use offcut::{ErrorChain, Settings};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -211,6 +211,13 @@ impl Gateway {
             let monitor = self.door(MONITORS, true);
             // It tells how the server stops, so it goes on.
             tokio::spawn(async move { monitor.accept(listener, &GracefulShutdown::new()).await })
+        });
+        let service = self.service.clone();
+        tokio::spawn(async move {
+            if let Err(error) = service.ready().await {
+                let error = ErrorChain(&error);
+                tracing::warn!(%error, "a store takes nothing");
+            }
         });
         let door = self.door(self.settings().max_connections, false);
         let connections = GracefulShutdown::new();

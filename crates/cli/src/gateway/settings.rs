@@ -224,8 +224,11 @@ impl ServeSettings {
         let (host, own) = (url.host().unwrap_or_default(), self.listen.ip());
         let is_any = own.is_loopback() || own.is_unspecified();
         let is_here = match offcut_mcp::http::address(host) {
-            Some(ip) if ip.is_unspecified() || own.is_unspecified() => is_any,
-            Some(ip) => ip == own,
+            Some(ip) => {
+                ip == own
+                    || ip.is_unspecified() && own.is_loopback()
+                    || ip.is_loopback() && own.is_unspecified()
+            }
             None => is_any && host.eq_ignore_ascii_case("localhost"),
         };
         let is_plain = url.scheme_str() == Some("http");
@@ -354,6 +357,7 @@ mod tests {
             ("127.0.0.1:8787", "http://127.0.0.2:8787"),
             ("127.0.0.1:8787", "http://lab.example:8787"),
             ("10.0.0.1:8787", "http://localhost:8787"),
+            ("0.0.0.0:8787", "http://10.0.0.7:8787"),
             ("127.0.0.1:443", "https://localhost"),
         ] {
             assert!(!is_refused(listen, url), "{listen} {url}");

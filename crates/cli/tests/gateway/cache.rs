@@ -120,7 +120,7 @@ async fn a_miss_costs_what_the_provider_bills_again() {
         ("tools", |body| {
             body["tools"][1]["function"]["strict"] = json!(true);
         }),
-        ("tools", |body| {
+        ("tool-order", |body| {
             body["tools"].as_array_mut().unwrap().swap(1, 2);
         }),
         ("edited", |body| {

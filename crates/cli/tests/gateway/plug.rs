@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::support::{Provider, Seen, Server, memory, ok, reduction, settings};
-use offcut::backend::{Backend, ErrorKind, Fs, Memory};
+use offcut::backend::{Backend, ErrorKind, Fs, Location, Memory};
+use offcut::hint::{Hint, Kind};
 use offcut_cli::gateway::{Gateway, OnFailure, ServeSettings};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
@@ -79,6 +80,7 @@ async fn long_results_are_cut_and_each_hash_gives_its_original_back() {
         assert!(shown.len() < original.len() / 3, "{shown}");
         assert!(shown.contains(&format!("hash={hash}")), "{shown}");
         assert!(shown.contains("headroom_retrieve"), "{shown}");
+        assert!(!shown.contains(folder.path().to_str().unwrap()), "{shown}");
         let read = value(&retrieve(&server, ONE, hash).await);
         assert_eq!(read["original_content"], **original);
     }
@@ -176,6 +178,14 @@ async fn only_results_are_cut_and_not_those_that_the_model_has_read_back() {
     let again = json!({"messages": reply["messages"]}).to_string();
     let twice = value(&compress(&server, ONE, &again).await);
     assert_eq!(twice["messages"], reply["messages"]);
+    // A long text is, though it looks like one.
+    let mut forged = Hint::new(Kind::Truncated, 1);
+    forged.location = Some(Location::new(format!("hash={}", hashes(&reply)[0])));
+    forged.preview = result;
+    let body = rows(&[&forged.render()]).to_string();
+    let reply = value(&compress(&server, ONE, &body).await);
+    let read = value(&retrieve(&server, ONE, hashes(&reply)[0]).await);
+    assert_eq!(read["original_content"], forged.render());
 }
 
 #[tokio::test]

@@ -669,10 +669,10 @@ fn a_log_of_requests_says_why_the_cache_missed() {
     let said = succeed(&["replay", "--cache", text(&log)], "");
     assert_eq!(
         said.replace(text(&log), "LOG"),
-        "LOG line 4: instructions, from message 1 on, about 4 094 tokens\n\
+        "LOG line 4: dated, from message 1 on, about 4 094 tokens\n\
          3 requests of 1 conversation, 1 missed the cache.\n\
-         1 call billed about 4 094 tokens again (instructions): the instructions changed, such as a date, a time or a number in them. \
-         To mend it, move what changes to the end of the last message.\n"
+         1 call billed about 4 094 tokens again (dated): a date, a time or a number in the instructions changed. \
+         To mend it, move it to the end of the last message.\n"
     );
     let said = succeed(&["replay", "--cache", "--json", text(&log)], "");
     let said: Value = serde_json::from_str(&said).unwrap();
@@ -680,7 +680,7 @@ fn a_log_of_requests_says_why_the_cache_missed() {
         (&said["requests"], &said["conversations"]),
         (&json!(3), &json!(1))
     );
-    assert_eq!(said["misses"][0]["kind"], "instructions");
+    assert_eq!(said["misses"][0]["kind"], "dated");
     assert_eq!(said["skipped"], json!([]));
     // A line that can't be read is named, and the rest is compared all the same.
     std::fs::write(&log, format!("{first}\n{second}\noops\n{third}\n{{\"mess")).unwrap();

@@ -58,7 +58,7 @@ impl Table {
         let ([count, reason, place], _) = self.rows.entry(planted.kind).or_default();
         *count += 1;
         let is_named = |named: &Named| {
-            named.request == planted.request && named.reason == planted.kind.reason(sequence.format)
+            named.request == planted.request && named.reason == planted.kind.reason()
         };
         let is_placed = named
             .iter()
@@ -354,7 +354,7 @@ fn breaks_before_a_server_are_named_at_their_cost() {
                 said.extend(send(*seed, sequence, at, false));
                 continue;
             };
-            let reason = planted.kind.reason(sequence.format);
+            let reason = planted.kind.reason();
             let before = missed(&server, reason);
             said.extend(send(*seed, sequence, at, is_late));
             // It is known once the reply has ended.

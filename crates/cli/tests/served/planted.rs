@@ -78,20 +78,18 @@ impl Kind {
         Self::Expired,
     ];
 
-    pub fn reason(self, format: WireFormat) -> &'static str {
+    pub fn reason(self) -> &'static str {
         match self {
             Self::Model => "model",
-            Self::ToolAdded | Self::ToolRemoved | Self::ToolChanged | Self::ToolsReordered => {
-                "tools"
-            }
-            Self::Dated | Self::Instructions => "instructions",
+            Self::ToolAdded | Self::ToolRemoved | Self::ToolChanged => "tools",
+            Self::ToolsReordered => "tool-order",
+            Self::Dated => "dated",
+            Self::Instructions => "instructions",
             Self::Options => "options",
             Self::Inserted => "inserted",
             Self::Reminder | Self::Edited | Self::Cleared => "edited",
             Self::Removed | Self::Compacted => "removed",
-            // It has messages of its own.
-            Self::Thinking | Self::AllThinking if format == WireFormat::Responses => "removed",
-            Self::Thinking | Self::AllThinking => "edited",
+            Self::Thinking | Self::AllThinking => "thinking",
             Self::Unmarked | Self::MarkMoved => "unmarked",
             Self::Expired => "expired",
         }
@@ -145,8 +143,12 @@ pub fn parts((path, body): &(String, Value)) -> Vec<Part> {
         }
     };
     let mut parts = vec![part("model", &json!([path, body["model"]]))];
+    let tools = match &body["tools"][0]["functionDeclarations"] {
+        Value::Null => &body["tools"],
+        declared => declared,
+    };
     parts.extend(
-        body["tools"]
+        tools
             .as_array()
             .unwrap()
             .iter()

@@ -321,7 +321,8 @@ impl State {
         let [cut, cleared] = look.counts();
         let mut record = RequestRecord {
             upstream: upstream.to_owned(),
-            conversation: look.conversation.clone(),
+            // All calls of a gateway are one row, and no conversation.
+            conversation: look.conversation.clone().filter(|name| name != upstream),
             model: whose.model.clone(),
             client: whose.client.clone(),
             outcome: match look.outcome {

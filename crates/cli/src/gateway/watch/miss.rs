@@ -157,11 +157,17 @@ rows! {
             "another model was asked",
             "keep one model for a conversation"],
         Tools => ["tools",
-            "a tool was added, removed, changed or moved",
-            "send all tools from the first call on, in the same words and order, such as that of their names"],
+            "a tool was added, removed or changed",
+            "send all tools from the first call on, each in the same words"],
+        ToolOrder => ["tool-order",
+            "the tools came in another order",
+            "sort the tools by name"],
+        Dated => ["dated",
+            "a date, a time or a number in the instructions changed",
+            "move it to the end of the last message"],
         Instructions => ["instructions",
-            "the instructions changed, such as a date, a time or a number in them",
-            "move what changes to the end of the last message"],
+            "the instructions changed",
+            "add what is new to the last message"],
         Options => ["options",
             "an option that is part of the prompt changed: thinking, the choice of tools, or the answer's schema",
             "keep it for a conversation"],
@@ -171,9 +177,12 @@ rows! {
         Removed => ["removed",
             "messages that were sent already are gone",
             "compact seldom, and much at once"],
+        Thinking => ["thinking",
+            "the model's thinking was left out of its earlier messages",
+            "send its messages back as they came"],
         Edited => ["edited",
             "a message that was sent already has changed",
-            "leave earlier messages as they came, the model's thinking among them"],
+            "leave earlier messages as they are"],
         Reduced => ["reduced",
             "this server has cleared old results",
             "if it happens often, raise `clear_at_least_tokens`"],
@@ -224,22 +233,39 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
 
 /// The reason for a difference in a part; `None` if one prompt only goes on where the other ends.
 fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
+    let (now, before) = (now.from(part), before.from(part));
     Some(match part {
         PromptPart::Request | PromptPart::Model => Why::Model,
+        PromptPart::Tool(_) if tools(now) == tools(before) => Why::ToolOrder,
         PromptPart::Tool(_) => Why::Tools,
-        PromptPart::Instructions => Why::Instructions,
         PromptPart::Options => Why::Options,
-        PromptPart::Message(_) => {
-            let (now, before) = (now.from(part), before.from(part));
-            let is_instruction = now.first()?.instructs && before.first()?.instructs;
+        PromptPart::Instructions | PromptPart::Message(_) => {
+            let (own, other) = (now.first()?, before.first()?);
+            let (are_instructions, is_same) =
+                (own.instructs && other.instructs, own.gist == other.gist);
             match rejoined(now, before) {
-                _ if is_instruction => Why::Instructions,
+                _ if are_instructions && is_same => Why::Dated,
+                _ if are_instructions => Why::Instructions,
+                _ if is_same => Why::Thinking,
+                Some((0, gone)) if before[..gone].iter().all(|one| one.is_thinking) => {
+                    Why::Thinking
+                }
                 Some((new, gone)) if new > gone => Why::Inserted,
                 Some((new, gone)) if new < gone => Why::Removed,
                 _ => Why::Edited,
             }
         }
     })
+}
+
+/// The hashes of the tools in some parts, in an order of their own.
+fn tools(parts: &[PartHash]) -> Vec<u64> {
+    let tools = parts
+        .iter()
+        .take_while(|part| matches!(part.at, PromptPart::Tool(_)));
+    let mut hashes: Vec<u64> = tools.map(|tool| tool.hash).collect();
+    hashes.sort_unstable();
+    hashes
 }
 
 /// The numbers of messages now and before until both go on with the same one.
@@ -331,7 +357,7 @@ mod tests {
             }
             1 => {
                 body["tools"].as_array_mut().unwrap().swap(1, 2);
-                (Why::Tools, "tool 2".into())
+                (Why::ToolOrder, "tool 2".into())
             }
             2 => {
                 body["tools"].as_array_mut().unwrap().remove(1);
@@ -362,7 +388,14 @@ mod tests {
                 };
                 let new = if kind == 4 && is_chat { "10:45" } else { new };
                 *text = text.as_str().unwrap().replace(old, new).into();
-                (Why::Instructions, place.into())
+                (
+                    if kind == 4 {
+                        Why::Dated
+                    } else {
+                        Why::Instructions
+                    },
+                    place.into(),
+                )
             }
             6 if is_chat => {
                 body["response_format"] = json!({"type": "json_object"});
@@ -385,14 +418,14 @@ mod tests {
                     .as_object_mut()
                     .unwrap()
                     .remove("reasoning_content");
-                (Why::Edited, place(at - 1))
+                (Why::Thinking, place(at - 1))
             }
             9 => {
                 messages[at - 1]["content"]
                     .as_array_mut()
                     .unwrap()
                     .remove(0);
-                (Why::Edited, place(at - 1))
+                (Why::Thinking, place(at - 1))
             }
             10 => {
                 messages[at]["content"] = json!("[old result removed]");
@@ -468,20 +501,31 @@ mod tests {
     }
 
     #[test]
-    fn the_model_of_gemini_is_in_the_path() {
-        let of = |tool: &str, model| {
-            let body = json!({
-                "tools": [{"functionDeclarations": [{"name": tool}]}],
+    fn all_tools_of_gemini_are_in_one_item_and_its_model_in_the_path() {
+        let body = |names: &[&str]| {
+            let declared = names.iter().map(|name| json!({"name": name}));
+            let declared: Vec<Value> = declared.collect();
+            json!({
+                "tools": [{"functionDeclarations": declared}],
                 "contents": [{"role": "user", "parts": [{"text": long("task ")}]}],
-            });
-            let body = body.to_string();
-            let read = RequestBody::parse(&*body).unwrap();
-            Prompt::of(&read, body.len() as u64, model)
+            })
         };
-        let before = of("a", "m");
+        let of = |names: &[&str], model| {
+            let body = body(names).to_string();
+            Prompt::of(
+                &RequestBody::parse(&*body).unwrap(),
+                body.len() as u64,
+                model,
+            )
+        };
+        let before = of(&["a", "b", "c"], "m");
         for (now, expected) in [
-            (of("b", "m"), (Why::Tools, PromptPart::Tool(0))),
-            (of("a", "n"), (Why::Model, PromptPart::Model)),
+            (
+                of(&["a", "c", "b"], "m"),
+                (Why::ToolOrder, PromptPart::Tool(1)),
+            ),
+            (of(&["a", "b"], "m"), (Why::Tools, PromptPart::Tool(2))),
+            (of(&["a", "b", "c"], "n"), (Why::Model, PromptPart::Model)),
         ] {
             let found = miss([&now, &now], [&before, &before], 0).unwrap();
             assert_eq!((found.why, found.part), expected);
@@ -532,6 +576,28 @@ mod tests {
         }
         let edited = Some((Why::Edited, "message 5".to_owned()));
         assert_eq!(found(&cleared, &before), edited);
+    }
+
+    #[test]
+    fn a_round_that_begins_with_thinking_is_removed_or_only_its_thinking() {
+        let body = |rounds: std::ops::Range<usize>| {
+            let mut input = vec![json!({"role": "user", "content": "task"})];
+            for n in rounds {
+                input.push(json!({"type": "reasoning", "id": format!("r{n}"), "summary": []}));
+                input.push(json!({"type": "function_call", "call_id": format!("c{n}"), "name": "a", "arguments": "{}"}));
+                input.push(json!({"type": "function_call_output", "call_id": format!("c{n}"), "output": long("line ")}));
+            }
+            json!({"model": "m", "input": input})
+        };
+        let mut now = body(0..4);
+        let input = now["input"].as_array_mut().unwrap();
+        let round: Vec<Value> = input.drain(1..4).collect();
+        let removed = Some((Why::Removed, "message 2".to_owned()));
+        assert_eq!(found(&now, &body(0..3)), removed);
+        let input = now["input"].as_array_mut().unwrap();
+        input.splice(1..1, round[1..].to_vec());
+        let thinking = Some((Why::Thinking, "message 2".to_owned()));
+        assert_eq!(found(&now, &body(0..3)), thinking);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The part of a request that its provider's cache may hold, and for how long.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use offcut::format::{JsonText, RequestBody, WireFormat};
 use offcut::json::{Kind, Node, View};
+use regex::Regex;
+use serde_json::Value;
 
 const MARK: &str = "cache_control";
 /// Fields with the model's instructions.
@@ -15,6 +18,8 @@ const INSTRUCTIONS: [&str; 4] = [
     "systemInstruction",
     "system_instruction",
 ];
+/// Fields of a message with the model's thinking.
+const THINKING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 /// Number of lists and objects around a value from which on it counts as it is spelled.
 const DEEP: usize = 64;
 
@@ -63,9 +68,13 @@ pub(super) struct PartHash {
     /// A hash of what the model reads. Cache marks do not belong to that, and move from call to call; a text is the same
     /// in a block of its own, which a mark needs.
     pub(super) hash: u64,
+    /// A hash without what often changes alone: dates in instructions, and thinking in the model's messages.
+    pub(super) gist: u64,
     pub(super) bytes: u64,
-    /// True for a message with instructions.
+    /// True for instructions, also in a message.
     pub(super) instructs: bool,
+    /// True for a message with thinking alone.
+    pub(super) is_thinking: bool,
     is_marked: bool,
     /// True if a mark asks for an hour instead of five minutes.
     lasts_an_hour: bool,
@@ -105,6 +114,7 @@ impl Prompt {
             ..PartHash::default()
         };
         let mut instructions = part(PromptPart::Instructions, 0);
+        instructions.instructs = true;
         let (mut model, mut options, mut is_long) = (hash(model), 0, false);
         for (name, text) in body.fields() {
             match name {
@@ -126,6 +136,7 @@ impl Prompt {
         let tools = body.tools();
         let tools = tools
             .iter()
+            .flat_map(declared)
             .zip(0..)
             .filter_map(|(tool, at)| PartHash::parsed(PromptPart::Tool(at), &tool.to_string()));
         let messages = body.messages().iter().zip(0..);
@@ -300,26 +311,49 @@ impl PartHash {
     fn of(at: PromptPart, json: &JsonText) -> Self {
         let (root, text) = (Node::root(json), json.as_str());
         let is_message = matches!(at, PromptPart::Message(_));
+        let role = root.text("role");
         let mut part = Self {
             at,
             bytes: text.len() as u64,
-            instructs: is_message && matches!(root.text("role"), "system" | "developer"),
+            instructs: at == PromptPart::Instructions
+                || is_message && matches!(role, "system" | "developer"),
+            is_thinking: is_message && role.is_empty() && root.text("type") == "reasoning",
             ..Self::default()
         };
-        let mut hasher = DefaultHasher::default();
-        part.add(root, text, &mut hasher, 0);
-        part.hash = hasher.finish();
-        part
+        let without = match role {
+            _ if part.instructs => Without::Dates,
+            "assistant" | "model" if is_message => Without::Thinking,
+            _ => Without::Nothing,
+        };
+        let mut hash_of = |without| {
+            let mut hasher = DefaultHasher::default();
+            part.add(root, text, &mut hasher, without, 0);
+            hasher.finish()
+        };
+        let hash = hash_of(Without::Nothing);
+        let gist = match without {
+            Without::Nothing => hash,
+            _ => hash_of(without),
+        };
+        Self { hash, gist, ..part }
     }
 
     /// Adds a value of the `text` to a hash, and notes its marks.
-    fn add(&mut self, node: Node<'_>, text: &str, hasher: &mut DefaultHasher, depth: usize) {
+    fn add(
+        &mut self,
+        node: Node<'_>,
+        text: &str,
+        hasher: &mut DefaultHasher,
+        without: Without,
+        depth: usize,
+    ) {
         let is_block = |node: Node<'_>| node.text("type") == "text";
         let bracket = |hasher: &mut DefaultHasher, bracket, is_text: bool| {
             if !is_text {
                 hasher.write_u8(bracket);
             }
         };
+        let leaves_out = |is_thinking: bool| without == Without::Thinking && is_thinking;
         match node.kind() {
             Kind::Object if depth < DEEP => {
                 let is_text = is_block(node);
@@ -331,26 +365,66 @@ impl PartHash {
                             self.lasts_an_hour |= value.text("ttl") == "1h";
                             continue;
                         }
+                        _ if leaves_out(depth == 0 && THINKING.contains(&name)) => continue,
                         "type" if is_text => continue,
                         "text" if is_text => {}
                         _ => name.hash(hasher),
                     }
-                    self.add(value, text, hasher, depth + 1);
+                    self.add(value, text, hasher, without, depth + 1);
                 }
                 bracket(hasher, b'}', is_text);
             }
             Kind::Array if depth < DEEP => {
-                let mut items = node.items();
-                let is_text =
-                    matches!((items.next(), items.next()), (Some(only), None) if is_block(only));
+                let items = node.items();
+                let items: Vec<_> = items
+                    .filter(|item| !leaves_out(depth == 1 && is_thought(*item)))
+                    .collect();
+                let is_text = matches!(items[..], [only] if is_block(only));
                 bracket(hasher, b'[', is_text);
-                for item in node.items() {
-                    self.add(item, text, hasher, depth + 1);
+                for item in items {
+                    self.add(item, text, hasher, without, depth + 1);
                 }
                 bracket(hasher, b']', is_text);
             }
+            _ if without == Without::Dates => undated(&text[node.range()]).hash(hasher),
             _ => text[node.range()].hash(hasher),
         }
+    }
+}
+
+/// The part of a text that a gist leaves out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Nothing,
+    /// Dates and numbers.
+    Dates,
+    /// The model's thinking.
+    Thinking,
+}
+
+/// The tools in an item of `tools`: Gemini has lists of them there.
+fn declared(item: &Value) -> &[Value] {
+    let fields = item.as_object().filter(|fields| fields.len() == 1);
+    let mut names = ["functionDeclarations", "function_declarations"].into_iter();
+    let list = fields.and_then(|fields| names.find_map(|name| fields.get(name)?.as_array()));
+    list.map_or(std::slice::from_ref(item), Vec::as_slice)
+}
+
+/// Returns true for a block of a message with the model's thinking.
+fn is_thought(block: Node<'_>) -> bool {
+    matches!(block.text("type"), "thinking" | "redacted_thinking")
+        || block.get("thought").and_then(View::as_bool) == Some(true)
+}
+
+/// A text with zeros in place of dates and numbers.
+fn undated(text: &str) -> Cow<'_, str> {
+    static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let names = r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b";
+        Regex::new(&format!("{names}|[0-9]+")).ok()
+    });
+    match &*DATES {
+        Some(dates) => dates.replace_all(text, "0"),
+        None => text.into(),
     }
 }
 
@@ -362,7 +436,7 @@ fn hash(of: impl Hash) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -39,7 +39,7 @@ pub(super) fn run(
     let code = runtime.block_on(async {
         let mut signals = child::listen().or_fail("signals can't be received")?;
         let (listener, address) = listener(address, ADDRESS).await?;
-        output::write(&format!("http://{address}/mcp\n"))?;
+        output::announce(&format!("http://{address}/mcp\n"))?;
         let served = endpoint.serve(listener, async {
             signals.recv().await;
         });

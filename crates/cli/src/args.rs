@@ -306,8 +306,8 @@ pub(crate) struct Replay {
 /// Settings and store of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OfUser {
-    /// Settings: a .toml or .json file, or the name of a built-in policy. Default: recommended, or, except in a pipe,
-    /// OFFCUT_HOME/offcut.toml if it is there.
+    /// Settings: a .toml or .json file, or the name of a built-in policy. Default: OFFCUT_HOME/offcut.toml if it is
+    /// there, else recommended; always recommended for `truncate`, `clear`, `reduce`, and `read` with --backend.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
     /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Relative paths, also in settings

@@ -33,19 +33,30 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
     }
 }
 
+/// Writes a server's address to stdout. That nobody takes it is an error.
+#[cfg(feature = "serve")]
+pub(crate) fn announce(address: &str) -> Result<(), Failure> {
+    write_out(address.as_bytes()).map_err(|error| {
+        Failure::new(format!("stdout can't be written to: {error}"))
+            .hint("redirect it to a file or to /dev/null")
+    })
+}
+
 /// Writes bytes to stdout unchanged. A reader that has closed it, such as `head`, has what it wants: the program
 /// ends without a word.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    #[cfg(unix)]
-    let written = file(io::stdout()).and_then(|mut stdout| stdout.write_all(bytes));
-    #[cfg(not(unix))]
-    let written = io::stdout()
-        .write_all(bytes)
-        .and_then(|()| io::stdout().flush());
-    written.map_err(|error| match error.kind() {
+    write_out(bytes).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => std::process::exit(i32::from(FAILED)),
         _ => unwritable("stdout", &error),
     })
+}
+
+fn write_out(bytes: &[u8]) -> io::Result<()> {
+    #[cfg(unix)]
+    let mut stdout = file(io::stdout())?;
+    #[cfg(not(unix))]
+    let mut stdout = io::stdout();
+    stdout.write_all(bytes).and_then(|()| stdout.flush())
 }
 
 /// The failure of a stream that can't be written to.

@@ -100,8 +100,9 @@ pub(crate) fn of_run(
 ) -> Result<ToolReduction, Failure> {
     const DAY: u64 = 24 * 60 * 60;
     let (mut settings, origin) = around_agents(&args.of_user, user_store)?;
-    // Whoever has run a command can run this program too.
-    if settings.read_file_tool_name == Settings::default().read_file_tool_name {
+    // Whoever has run a command can run this program too, which without options reads the user's stores alone.
+    let is_users = args.of_user.config.is_none() && args.of_user.backend.is_none();
+    if is_users && settings.read_file_tool_name == Settings::default().read_file_tool_name {
         settings.read_file_tool_name = Some("offcut read".to_owned());
     }
     let session = args.session.clone();

@@ -34,9 +34,10 @@ pub(crate) fn endpoints(
     let variables = std::env::vars_os();
     let variables = variables
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let settings = agent.facts().settings.path();
     let start = Start {
         folder,
-        settings: agent.facts().settings.path().unwrap_or_default(),
+        settings: settings.ok_or("there is no home directory: set HOME")?,
         arguments: options(arguments),
         variables: variables.collect(),
     };
@@ -242,9 +243,10 @@ impl Start<'_> {
         let root = above.clone().find(|folder| folder.join(".git").exists());
         let above = above.filter(|above| root.is_none_or(|root| above.starts_with(root)));
         let above = above.flat_map(|above| [above.to_path_buf(), above.join(".opencode")]);
+        // It takes any other value for no.
         let is_off = self
-            .variables
-            .contains_key("OPENCODE_DISABLE_PROJECT_CONFIG");
+            .given("OPENCODE_DISABLE_PROJECT_CONFIG")
+            .is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"));
         let folders = own.chain(above.filter(|_| !is_off));
         let files = folders
             .flat_map(|folder| FILES.map(|name| folder.join(name)))
@@ -749,6 +751,9 @@ mod tests {
         let off = [("OPENCODE_DISABLE_PROJECT_CONFIG", "1")];
         let all = with(Agent::OpenCode, &files[..1], &[], &off).unwrap();
         assert!(all.is_empty());
+        let on = [("OPENCODE_DISABLE_PROJECT_CONFIG", "0")];
+        let all = with(Agent::OpenCode, &files[..1], &[], &on).unwrap();
+        assert_eq!(all["openai"], "http://one");
     }
 
     #[test]

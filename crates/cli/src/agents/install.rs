@@ -17,7 +17,7 @@ use crate::agents::Agent;
 use crate::agents::layout::Home;
 use crate::failure::Failure;
 use content::Content;
-pub(crate) use content::{command_of_plugin, commands_in};
+pub(crate) use content::{TIME_OUT, command_of_plugin, commands_in};
 use file::because;
 pub(crate) use file::{AgentFile, refused};
 use jsonc::Addition;
@@ -94,7 +94,7 @@ impl Installation {
     /// A file can't be changed, or a file of Offcut's was changed by others. All files are then unchanged.
     pub fn uninstall(&self) -> Result<Changed, Failure> {
         let mut file = self.file()?;
-        let done = self.take_out(&mut file, &content::of(self)?)?;
+        let done = self.take_out(&mut file)?;
         file::write_all(&[&file.file, &file.backup, &file.json])?;
         Ok(self.changed(&file, done))
     }
@@ -129,7 +129,7 @@ impl Installation {
             None => Outcome::Created,
             Some(_) => Outcome::Added,
         };
-        self.take_out(file, &content)?;
+        self.take_out(file)?;
         let original = file.file.bytes().map(<[u8]>::to_vec);
         let additions = match content {
             Content::Values(mut additions) => {
@@ -150,12 +150,16 @@ impl Installation {
         Ok((outcome, values))
     }
 
-    /// Takes Offcut out of a file: `content`, or the values of its record.
-    fn take_out(&self, file: &mut Tracked, content: &Content) -> Result<Done, Failure> {
-        let done = match content {
-            _ if file.undo() => (Outcome::Restored, Vec::new()),
-            Content::Values(values) => self.take_values_out(file, values)?,
-            Content::Whole(text) => self.take_plugin_out(file, text)?,
+    /// Takes Offcut out of a file.
+    fn take_out(&self, file: &mut Tracked) -> Result<Done, Failure> {
+        let done = if file.undo() {
+            // Also if settings could not name the store or the program any more.
+            (Outcome::Restored, Vec::new())
+        } else {
+            match content::of(self)? {
+                Content::Values(values) => self.take_values_out(file, &values)?,
+                Content::Whole(text) => self.take_plugin_out(file, &text)?,
+            }
         };
         file.forget();
         Ok(done)

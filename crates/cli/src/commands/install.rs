@@ -68,7 +68,9 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
     let mut text = match changed.outcome {
         Outcome::Restored if !changed.path.exists() => format!("{path} is removed\n"),
         Outcome::Restored => format!("{path} is as it was before\n"),
-        Outcome::Removed => format!("{path} loses Offcut's values alone: it has changed since\n"),
+        Outcome::Removed => format!(
+            "{path} has changed since, or its backup is gone: only Offcut's values were removed\n"
+        ),
         _ => format!("{path} is unchanged: Offcut is not in it\n"),
     };
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -72,7 +72,7 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
                 note("`offcut status` has that address with its token");
             }
         }
-        output::write(&format!("http://{address}\n"))?;
+        output::announce(&format!("http://{address}\n"))?;
         let stop = async {
             asked_to_end(1).await;
             // From now on, nobody is answered.

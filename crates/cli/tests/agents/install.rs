@@ -255,6 +255,17 @@ fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
 }
 
 #[test]
+fn an_installation_is_taken_back_though_the_settings_could_not_name_its_store_any_more() {
+    let user = User::with(FILES[12]);
+    user.install().unwrap();
+    let mut renamed = user.installation("/opt/offcut");
+    renamed.store = user.folder.path().join("store (1)");
+    renamed.install().unwrap_err();
+    assert_eq!(renamed.uninstall().unwrap().outcome, Outcome::Restored);
+    assert_eq!(user.text(), FILES[12]);
+}
+
+#[test]
 fn without_its_backup_or_record_an_installation_is_taken_out_too() {
     let records = |user: &User| user.folder.path().join("home/installed/claude-code");
     for lost in ["backup", "json", "both"] {

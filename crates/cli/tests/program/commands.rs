@@ -646,6 +646,22 @@ fn errors_name_the_problem_and_the_remedy() {
     );
 }
 
+#[cfg(feature = "serve")]
+#[test]
+fn a_server_whose_address_nobody_takes_says_so() {
+    let home = tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut serve = command(&["serve", "--listen", "127.0.0.1:0"]);
+    serve.env("OFFCUT_HOME", home.path()).stdout(writer);
+    let ran = serve.output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: stdout can't be written to"), "{said}");
+    let mut left = std::fs::read_dir(home.path().join("servers")).unwrap();
+    assert!(left.next().is_none());
+}
+
 #[test]
 fn a_broken_pipe_loses_nothing() {
     let folder = tempdir().unwrap();

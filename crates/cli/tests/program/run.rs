@@ -89,6 +89,7 @@ fn l1_long_output_is_stored_whole_and_read_back() {
     );
     assert!(shown.len() < 8_000);
     assert_eq!(String::from_utf8(stored(&home)).unwrap(), seq(100_000));
+    assert!(shown.contains("Read it with offcut read."), "{shown}");
     let hint = hint_in(&shown);
     // Without options, any conversation in the user's store can be read.
     let location = hint.location.unwrap();
@@ -126,6 +127,10 @@ fn the_users_settings_count() {
     // Options go before them.
     let ran = output_of(&home, &["--config", "recommended", "seq", "1", "400"]);
     assert_eq!(String::from_utf8(ran.stdout).unwrap(), seq(400));
+    // Without these options, the program may read elsewhere, but another reader finds the file.
+    let ran = output_of(&home, &["--config", "recommended", "seq", "1", "9000"]);
+    let shown = String::from_utf8(ran.stdout).unwrap();
+    assert!(shown.contains("Read it with read_file."), "{shown}");
 }
 
 #[test]

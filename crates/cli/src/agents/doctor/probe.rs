@@ -3,10 +3,14 @@
 use std::io::{Seek, Write};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use offcut::hint::Hint;
 use serde_json::{Value, json};
 
+use crate::agents::install::TIME_OUT;
 use crate::agents::journal::PROBES;
 use crate::agents::{Agent, AgentFacts};
 
@@ -53,7 +57,8 @@ impl Probe {
         if let Some(project) = &self.project {
             std::fs::create_dir_all(project.join("chats")).map_err(|error| error.to_string())?;
         }
-        let answer = run(command, &self.event().to_string())?;
+        let patience = Duration::from_secs(TIME_OUT);
+        let answer = run(command, &self.event().to_string(), patience)?;
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
         let [_, _, shown] = self.facts.probe;
         let shown = answer.pointer(shown).and_then(Value::as_str);
@@ -95,22 +100,40 @@ impl Drop for Probe {
     }
 }
 
-/// Runs the command of a hook as an agent does. Returns what it wrote to stdout.
-fn run(command: &str, event: &str) -> Result<String, String> {
+/// Runs the command of a hook as an agent does, which goes on without an answer after a time, `patience`. Returns what
+/// it wrote to stdout.
+fn run(command: &str, event: &str, patience: Duration) -> Result<String, String> {
     // From a file, since a command may end without having read a pipe.
     let stdin = tempfile::tempfile().and_then(|mut file| {
         file.write_all(event.as_bytes())?;
         file.rewind().map(|()| file)
     });
-    let output = stdin.and_then(|stdin| {
-        Command::new("sh")
-            .args(["-c", command])
-            .stdin(stdin)
-            .output()
-    });
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]);
+    shell.stdin(stdin.map_err(|error| error.to_string())?);
+    let (sender, receiver) = mpsc::channel();
+    // Nobody waits for this thread: processes of the shell may hold its output for ever.
+    thread::spawn(move || sender.send(shell.output()));
+    let output = receiver.recv_timeout(patience);
+    let output = output.map_err(|_| format!("it took longer than {} s", patience.as_secs()))?;
     let output = output.map_err(|error| error.to_string())?;
     match String::from_utf8_lossy(&output.stderr).trim() {
         "" => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         complaint => Err(complaint.to_owned()),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_hangs_is_left_alone_after_a_while() {
+        let second = Duration::from_secs(1);
+        let complaint = run("sleep 4", "{}", second).unwrap_err();
+        assert_eq!(complaint, "it took longer than 1 s");
+        // So is one that has ended, but not what it left in the background.
+        run("sleep 4 & true", "{}", second).unwrap_err();
+        assert_eq!(run("cat", "{}", 60 * second).unwrap(), "{}");
     }
 }

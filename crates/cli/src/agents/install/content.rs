@@ -16,7 +16,7 @@ const CLAUDE_CODE_TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
 /// The tools of Codex whose results are replaced, and the shell, which reads stored ones.
 const CODEX_TOOLS: &str = "Bash|mcp__.*";
 /// Seconds after which an agent goes on without an answer.
-const TIME_OUT: u64 = 30;
+pub(crate) const TIME_OUT: u64 = 30;
 
 /// Characters with a meaning of their own in a rule of Claude Code.
 const NOT_IN_RULES: &[char] = &['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\', '\n'];

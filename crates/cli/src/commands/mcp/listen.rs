@@ -49,7 +49,8 @@ pub(super) fn run(
             .fold(endpoint, McpEndpoint::allow_host);
         let mut signals = child::listen().or_fail("signals can't be received")?;
         let (listener, address) = listener(address, ADDRESS).await?;
-        output::write(&format!("http://{address}/mcp\n"))?;
+        output::announce(&format!("http://{address}/mcp
+"))?;
         let stop = async {
             signals.recv().await;
         };

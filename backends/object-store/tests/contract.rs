@@ -97,7 +97,7 @@ async fn o2_a_store_opens_where_its_spool_can_not_be_made() {
     );
 }
 
-/// What can't be read does not keep content out of the store.
+/// A copy that can't be read does not keep content out of the store.
 #[cfg(unix)]
 #[tokio::test]
 async fn o2_long_content_is_stored_where_its_spool_can_not_be_read() {

@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use serde_json::{Map, Value, json};
 
-use answer::ArrivingAnswer;
+use answer::{ArrivingAnswer, OnText};
 
 pub use error::ModelSetupError;
 
@@ -58,8 +58,6 @@ pub struct OpenAiChatModel<C: Config = OpenAIConfig> {
 
 /// Time for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
-
-type OnText = dyn Fn(&str) + Send + Sync;
 
 impl OpenAiChatModel {
     /// Creates the model named by the environment: `OPENAI_MODEL` at `OPENAI_BASE_URL` (OpenAI's

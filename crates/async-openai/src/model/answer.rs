@@ -8,7 +8,8 @@ use offcut::agent::{ModelError, ModelReply};
 use offcut::format::{LoopFormat, Message, OpenAiChat};
 use serde_json::{Value, json};
 
-use super::OnText;
+/// A callback that gets each piece of text as it arrives.
+pub(super) type OnText = dyn Fn(&str) + Send + Sync;
 
 /// Reads a whole answer.
 pub(super) fn reply(answer: &Value) -> Result<ModelReply, ModelError> {

@@ -49,8 +49,7 @@ pub(super) fn run(
             .fold(endpoint, McpEndpoint::allow_host);
         let mut signals = child::listen().or_fail("signals can't be received")?;
         let (listener, address) = listener(address, ADDRESS).await?;
-        output::announce(&format!("http://{address}/mcp
-"))?;
+        output::announce(&format!("http://{address}/mcp\n"))?;
         let stop = async {
             signals.recv().await;
         };

@@ -23,6 +23,7 @@ mod heads;
 mod log;
 mod matches;
 mod method;
+mod middle;
 mod names;
 mod outcomes;
 mod outline;

@@ -11,9 +11,9 @@
 //! | a call | its name and its arguments |
 //! | a result | its content |
 //! | a JSON part, a part of an unknown kind, a tool's schema | its compact text, without bytes of media and signatures |
-//! | an image | 1399, what Anthropic asks for 1024 × 1024 |
+//! | an image | the higher of OpenAI's and Anthropic's rules for its size; 1399 if unknown |
 //! | other media | a token for each 40 bytes |
-//! | a link to media | as an image, and its URL |
+//! | a link to media | as an image of unknown size, and its URL |
 //!
 //! The 4 tokens stand for what chat formats add to a message: a role and two marks (OpenAI's
 //! cookbook, "How to count tokens with tiktoken", has 3 and the role). Providers render calls and
@@ -22,6 +22,7 @@
 
 #[cfg(feature = "tiktoken")]
 mod encoding;
+mod image;
 mod meter;
 mod payload;
 

@@ -21,6 +21,7 @@ use crate::preview::excerpt::{Excerpt, is_number, most_of_unit, most_overhead};
 use crate::preview::failures::{Templates, failing, failure_worth, signs_of};
 use crate::preview::found::{Found, Named, pop_best};
 use crate::preview::heads::{heads, without_repeats};
+use crate::preview::middle::Middle;
 use crate::preview::names::each_name;
 use crate::preview::outcomes::{ending, is_ruler, without_header};
 use crate::preview::plain::Plain;
@@ -80,10 +81,11 @@ pub enum Preview {
 }
 
 /// Returns a preview of at most `budget` bytes of a text of this length, of which these parts are held, each with its
-/// beginning. If there is too little to choose from, shows its ends. Rulers are shown only there.
+/// beginning, and of what stands between them, some lines. If there is too little to choose from, shows its ends. Rulers are shown only there.
 pub(crate) fn show(
     wanted: Preview,
     parts: &[(Plain<'_>, Position)],
+    middle: &Middle,
     length: Length,
     budget: usize,
 ) -> String {
@@ -92,9 +94,9 @@ pub(crate) fn show(
         let units = parts.iter().flat_map(|(plain, start)| units(plain, *start));
         units.filter(move |unit| are_ends || !is_ruler(unit.text))
     };
-    let (mut templates, mut bytes, mut named) = (Templates::default(), 0, 0);
-    for unit in all() {
-        bytes += counted(&unit);
+    let bytes = all().map(|unit| counted(&unit)).sum();
+    let (mut templates, mut named) = (Templates::default(), 0);
+    for unit in all().chain(middle.units()) {
         if !is_ruler(unit.text) {
             templates.add(unit);
         }
@@ -104,7 +106,8 @@ pub(crate) fn show(
             named += unit.place.bytes + u64::from(unit.place.ends_line);
         }
     }
-    let mut kept: Vec<Unit<'_>> = kept(all(), bytes).chain(templates.odd()).collect();
+    let kept = kept(all(), bytes).chain(middle.units());
+    let mut kept: Vec<Unit<'_>> = kept.chain(templates.odd()).collect();
     // Mostly in order.
     kept.sort_by_key(|unit| unit.place);
     kept.dedup_by_key(|unit| unit.place);

@@ -140,7 +140,7 @@ impl<'t> Templates<'t> {
 pub(crate) const HASHER: FixedState = FixedState::with_seed(0);
 
 /// Hash of the template of a line, without its digits, but for the first of a status: `exited 1` is not `exited 0`.
-fn template(line: &str) -> u64 {
+pub(crate) fn template(line: &str) -> u64 {
     let mut letters = HASHER.build_hasher();
     let (mut start, mut last) = (0, "");
     for (at, byte) in line.bytes().enumerate() {

@@ -19,8 +19,9 @@ use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
 use crate::preview::cost::about_tokens;
+use crate::preview::failures::failure_worth;
 use crate::preview::found::{Found, pop_best};
-use crate::preview::outcomes::without_header;
+use crate::preview::outcomes::{ending, without_header};
 use crate::preview::pattern::pattern;
 use crate::preview::plain::Plain;
 use crate::preview::rows::{MORE, cut, fitting};
@@ -40,6 +41,8 @@ const MAX_PATH: usize = 300;
 const WHOLE: &str = ", whole]\n";
 /// Maximum length in bytes of a line that is shown whole.
 const MAX_LINE: usize = 200;
+/// Extra worth of an exit code or a count.
+const TOLD: f32 = 4.0;
 /// Estimated tokens of the end of a line and its number.
 const PER_LINE: f32 = 3.0;
 
@@ -138,10 +141,12 @@ fn order(files: &[FoundIn<'_>]) -> Vec<(usize, usize)> {
     let lines: Vec<&FoundLine<'_>> = lines.collect();
     let units = lines.iter().map(|line| Unit::line(line.text, 0));
     let units: Vec<Unit<'_>> = units.collect();
+    let mut extra = failure_worth(&units);
+    ending(&units).into_iter().for_each(|at| extra[at] += TOLD);
     let mut found = Found::new(&units);
     let entry = |found: &Found<'_>, at: usize| {
         let (line, (_, nth)) = (lines[at], places[at]);
-        let worth = found.gain_of_unit(at) / (about_tokens(line.text) + PER_LINE);
+        let worth = (extra[at] + found.gain_of_unit(at)) / (about_tokens(line.text) + PER_LINE);
         (line.is_match, worth.to_bits(), Reverse((nth, at)))
     };
     let mut open: BinaryHeap<_> = (0..lines.len()).map(|at| entry(&found, at)).collect();

@@ -1,14 +1,18 @@
 //! The methods of previewing texts, which may arrive in chunks.
 
 use crate::preview::choice::{self, Preview};
+use crate::preview::middle::{MAX_LENGTH, Middle};
 use crate::preview::plain::Plain;
 use crate::preview::text::lines::{Length, Position};
 use crate::preview::{excerpt, shapes};
 
-/// Maximum length in bytes of a text that is looked at whole. Of a longer one, half as much of each end is.
+/// Maximum length in bytes of a text that is looked at whole. Of a longer one, half as much of each end is, and the lines
+/// between them that report failures.
 const MAX_TEXT: usize = 4 * 1024 * 1024;
-/// Number of bytes that are held besides, so that they are not moved for each chunk.
+/// Number of bytes that are held besides, so that they are not moved for each chunk, and that no line in them that may be
+/// kept is forgotten in part.
 const SLACK: usize = 512 * 1024;
+const _: () = assert!(SLACK > MAX_LENGTH);
 
 impl Preview {
     /// Returns a preview of `text` in at most `budget` bytes, marks included. A text that fits is
@@ -22,7 +26,7 @@ impl Preview {
     /// ```
     #[must_use]
     pub fn show(self, text: &str, budget: usize) -> String {
-        show(self, text, Length::of(""), budget)
+        show(self, text, Length::of(""), &Middle::default(), budget)
     }
 }
 
@@ -36,6 +40,7 @@ pub fn holds_only(preview: &str, text: &str) -> bool {
     let plain = Plain {
         text: parts(text).map(|part| Plain::of(part).text).concat().into(),
         hidden: Vec::new(),
+        is_cut: false,
     };
     preview.is_empty()
         || preview == text
@@ -53,6 +58,7 @@ pub(crate) struct Sketch {
     held: String,
     /// The length of what is forgotten between them, and of all.
     forgotten: Length,
+    middle: Middle,
     length: Length,
 }
 
@@ -62,6 +68,7 @@ impl Sketch {
             wanted,
             held: String::new(),
             forgotten: Length::of(""),
+            middle: Middle::default(),
             length: Length::of(""),
         }
     }
@@ -73,8 +80,13 @@ impl Sketch {
         if self.held.len() > MAX_TEXT + 2 * SLACK {
             let [from, to] = [MAX_TEXT / 2, self.held.len() - MAX_TEXT / 2 - SLACK];
             let [from, to] = [from, to].map(|at| self.held.floor_char_boundary(at));
-            let more = Length::of(&self.held[from..to]);
-            self.forgotten = self.forgotten.join(more);
+            // Whole lines, unless there is but a part of a very long one.
+            let feed = self.held[from..to].rfind('\n');
+            let to = feed.map_or(to, |feed| from + feed + 1);
+            let (head, more) = (&self.held[..from], &self.held[from..to]);
+            let start = Length::of(head).join(self.forgotten).end;
+            self.middle.look_at(more, start);
+            self.forgotten = self.forgotten.join(Length::of(more));
             self.held.drain(from..to);
         }
     }
@@ -94,19 +106,25 @@ impl Sketch {
     /// Returns a preview of at most `budget` bytes of the text so far. If they are too few to be useful, it is empty.
     #[must_use]
     pub(crate) fn show(&self, budget: usize) -> String {
-        show(self.wanted, &self.held, self.forgotten, budget)
+        let (held, forgotten) = (&self.held, self.forgotten);
+        show(self.wanted, held, forgotten, &self.middle, budget)
     }
 }
 
-/// Returns a preview of a text of which this is held; `forgotten` stood after the beginning that is looked at.
-fn show(wanted: Preview, held: &str, forgotten: Length, budget: usize) -> String {
-    let [head, middle, tail] = parts(held);
-    let begins = Length::of(head).join(forgotten).join(Length::of(middle));
-    let length = begins.join(Length::of(tail));
+/// Returns a preview of a text of which this is held; `forgotten` stood after the beginning that is looked at, with these
+/// lines.
+fn show(wanted: Preview, held: &str, forgotten: Length, middle: &Middle, budget: usize) -> String {
+    let [head, rest, tail] = parts(held);
+    let begins = Length::of(head).join(forgotten);
     if !tail.is_empty() {
-        let parts = [(head, Position::START), (tail, begins.end)];
-        let parts = parts.map(|(text, start)| (Plain::of(text), start));
-        return choice::show(wanted, &parts, length, budget);
+        let mut middle = middle.clone();
+        middle.look_at(rest, begins.end);
+        let begins = begins.join(Length::of(rest));
+        let length = begins.join(Length::of(tail));
+        let mut head = Plain::of(head);
+        head.is_cut = true;
+        let parts = [(head, Position::START), (Plain::of(tail), begins.end)];
+        return choice::show(wanted, &parts, &middle, length, budget);
     }
     if wanted == Preview::Mixed
         && head.len() > budget
@@ -118,7 +136,7 @@ fn show(wanted: Preview, held: &str, forgotten: Length, budget: usize) -> String
     if plain.text.len() <= budget {
         return plain.text.into_owned();
     }
-    choice::show(wanted, &[(plain, Position::START)], length, budget)
+    choice::show(wanted, &[(plain, Position::START)], middle, begins, budget)
 }
 
 /// The part of a text that is looked at; of a long one, both of its ends, and what stands between them.
@@ -349,6 +367,58 @@ mod tests {
             shown.contains("20001|exit code 7\nFAIL all of it\n"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn t2_failures_in_the_middle_of_8_mib_are_shown_whatever_the_chunks() {
+        let line = |n: usize| match n {
+            150_000 => "\u{1b}[31mFAILED\u{1b}[0m tests/pay.rs::refund\r\n".to_owned(),
+            // In a long line, and in one that is too long to be looked at.
+            200_000 => format!(
+                "{}\\nERROR: no tax\\n{}\n",
+                "字 ".repeat(900),
+                "b ".repeat(900)
+            ),
+            210_000 => format!("{}\nERROR: no rate\n", "x ".repeat(600_000)),
+            n => format!("compiling part_{n} of the shop\n"),
+        };
+        let text: String = (1..=300_000).map(line).collect();
+        assert!(text.len() > 8 << 20);
+        for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
+            let shown = preview.show(&text, 2_000);
+            if preview != Preview::Index {
+                let failing = "\n150000|FAILED tests/pay.rs::refund\r\n";
+                assert!(shown.contains(failing), "{preview:?}: {shown}");
+                assert!(shown.contains("\n210001|ERROR: no rate\n"), "{shown}");
+                // Head and tail have no room for a long piece too.
+                let has_room = preview != Preview::HeadTail;
+                assert!(!has_room || shown.contains("\\nERROR: no tax"), "{shown}");
+            }
+            assert!(holds_only(&shown, &text), "{preview:?}: {shown}");
+            for size in [7_001, 99_991, 3 << 20] {
+                let (mut sketch, mut rest) = (Sketch::new(preview), &*text);
+                while !rest.is_empty() {
+                    let (chunk, after) = rest.split_at(rest.ceil_char_boundary(size));
+                    sketch.push(chunk);
+                    rest = after;
+                }
+                assert_eq!(sketch.show(2_000), shown, "{preview:?}, {size}");
+                assert_eq!(sketch.lines(), 300_001);
+                assert!(sketch.held.len() <= MAX_TEXT + 2 * SLACK + size);
+            }
+        }
+        // Many failures take little memory, those that differ in digits alone one place.
+        let kind = |n: usize| {
+            char::from(b'a' + (n % 26) as u8)
+                .to_string()
+                .repeat(1 + n / 26)
+        };
+        let many: String = (0..300_000)
+            .map(|n| format!("ERROR {n} {}\n", kind(n % 99)))
+            .collect();
+        let mut middle = Middle::default();
+        middle.look_at(&many, Position::START);
+        assert_eq!(middle.units().count(), 64);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A JSON document as an outline: what its fields hold, and the sizes of what is left out.
+//! A JSON document as an outline: what its fields hold, the short ones first, and the sizes of what is left out.
 //!
 //! ```text
 //! {7 fields, 3264 B}
@@ -14,36 +14,26 @@
 //! [… more …]
 //! ```
 
+use std::borrow::Cow;
+
 use crate::json::{Kind, Node, View};
 use crate::preview::rows::{MORE, cell, cell_of_text, cut};
 
-/// The amount that is shown, the most that fits: maximum length in bytes of a text, or of a list of scalars, that is shown whole,
-/// and of the beginning of a longer one; maximum numbers of fields of an object, and of items of a list; and values in values
-/// that are looked into.
-const LADDER: [(usize, usize, usize, usize); 12] = [
-    (3_840, usize::MAX, 60, 8),
-    (960, 100, 60, 8),
-    (480, 60, 20, 8),
-    (240, 60, 20, 8),
-    (120, 60, 20, 8),
-    (60, 60, 20, 8),
-    (60, 60, 6, 8),
-    (60, 60, 6, 3),
-    (60, 60, 6, 2),
-    (60, 60, 2, 2),
-    (60, 60, 2, 1),
-    (60, 12, 2, 1),
-];
-/// Maximum length in bytes of an object or a list that is shown in one line.
-const MAX_INLINE: usize = 60;
-/// A value of more bytes, blanks between its own values included, is not shown in one line.
+/// Maximum lengths in bytes of a value that is shown whole, and of the beginning of a longer text, the most that fits.
+const TEXTS: [usize; 4] = [3_840, 960, 240, MIN_TEXT];
+const MIN_TEXT: usize = 60;
+/// Maximum numbers of items of a list, the most that fit.
+const ITEMS: [usize; 4] = [60, 20, 6, 2];
+/// Maximum numbers of fields of an object, the most that fit.
+const FIELDS: [usize; 5] = [usize::MAX, 100, 60, 30, 12];
+/// Of a longer value in bytes, blanks between its own values included, only a part is shown.
 const MAX_WHOLE: usize = 16 * 1024;
 /// Minimum length in bytes of a long text.
 const LONG: usize = 120;
-/// An object of scalars with more fields is a map.
-const MAP: usize = 60;
 /// One in so many of the scalars must be shown.
 const SHOWN: usize = 4;
+/// Values in values that are looked into.
+const MAX_DEPTH: usize = 8;
 
 /// Returns an outline of the JSON below `root` in at most `budget` bytes. Where most of it is long texts, or little
 /// fits, the names in it tell more.
@@ -53,77 +43,95 @@ pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String
         return None;
     }
     let room = budget.checked_sub(before.len() + MORE.len())?;
-    let outline = LADDER
-        .into_iter()
-        .find_map(|(text, fields, items, depth)| {
-            let mut outline = Outline {
-                text,
-                fields,
-                items,
-                depth,
-                room,
-                lines: String::new(),
-                told: 0,
-            };
-            outline.add(0, "", root)?;
-            Some(outline)
-        })?;
-    let is_enough = outline.told * SHOWN >= scalars;
-    is_enough.then(|| format!("{before}{}{MORE}", outline.lines))
+    let top = OutlineLine::new(0, String::new(), root);
+    let left = room.checked_sub(top.rendered(MIN_TEXT).len())?;
+    let lines = opened(top, left);
+    let rendered = |most: usize| -> String {
+        let lines = lines.iter();
+        lines.map(|line| line.rendered(most)).collect()
+    };
+    let mut tries = TEXTS.into_iter().map(|most| (most, rendered(most)));
+    let (most, shown) = tries.find(|(_, shown)| shown.len() <= room)?;
+    let whole = lines.iter().filter(|line| line.is_whole(most));
+    let told = whole.filter_map(|line| Some(count_scalars(line.node?).0));
+    if told.sum::<usize>() * SHOWN < scalars {
+        return None;
+    }
+    Some(format!("{before}{shown}{MORE}"))
 }
 
-struct Outline {
-    text: usize,
-    fields: usize,
-    items: usize,
+struct OutlineLine<'j> {
     depth: usize,
-    /// Maximum length of the lines in bytes.
-    room: usize,
-    lines: String,
-    /// Number of scalars that are shown whole.
-    told: usize,
+    /// With a colon at its end, if a value follows.
+    label: String,
+    node: Option<Node<'j>>,
 }
 
-impl Outline {
-    /// Adds the line of a value, and those of what it holds; `None` if there is no room for them.
-    fn add(&mut self, depth: usize, label: &str, node: Node<'_>) -> Option<()> {
-        let (bytes, is_object) = (node.range().len(), node.is_object());
-        let is_open = is_object || node.is_array() && !is_list_of_scalars(node);
-        let most = if is_open { MAX_INLINE } else { self.text };
-        let count = node.fields().count() + node.items().count();
-        let short = match node.kind() {
-            Kind::Object => format!("{{{count} fields, {bytes} B}}"),
-            Kind::Array if is_open => format!("[{count} items, {bytes} B]"),
-            Kind::Array => format!("{} {count} items, {bytes} B", cut(cell(node), most)),
-            _ => format!("{} {bytes} B", cut(cell(node), most)),
-        };
-        let whole = Some(node).filter(|_| bytes <= MAX_WHOLE).map(cell);
-        if let Some(whole) = whole.filter(|whole| whole.len() <= most.max(short.len())) {
-            self.told += count_scalars(node).0;
-            return self.line(depth, label, &whole);
-        }
-        self.line(depth, label, &short)?;
-        if !is_open || depth >= self.depth {
-            return Some(());
-        }
-        let fields = node.fields().take(self.fields);
-        for (name, value) in fields {
-            self.add(depth + 1, &format!("{}: ", cell_of_text(name)), value)?;
-        }
-        for (at, value) in node.items().enumerate().take(self.items) {
-            self.add(depth + 1, &format!("[{at}]: "), value)?;
-        }
-        let most = if is_object { self.fields } else { self.items };
-        match count.saturating_sub(most) {
-            0 => Some(()),
-            more => self.line(depth + 1, "", &format!("… {more} more")),
+impl<'j> OutlineLine<'j> {
+    fn new(depth: usize, label: String, node: Node<'j>) -> Self {
+        Self {
+            depth,
+            label,
+            node: Some(node),
         }
     }
 
-    fn line(&mut self, depth: usize, label: &str, says: &str) -> Option<()> {
-        let indent = " ".repeat(depth.saturating_sub(1));
-        self.lines += &format!("{indent}{label}{says}\n");
-        (self.lines.len() <= self.room).then_some(())
+    /// Its value, or the first `most` bytes of a text.
+    fn says(&self, most: usize) -> Cow<'j, str> {
+        let Some(node) = self.node else {
+            return "".into();
+        };
+        let bytes = node.range().len();
+        let begins = || cut(cell(node), most);
+        let short = match node.kind() {
+            Kind::Object => format!("{{{} fields, {bytes} B}}", node.fields().count()),
+            Kind::Array if is_list_of_scalars(node) => {
+                format!("{} {} items, {bytes} B", begins(), node.items().count())
+            }
+            Kind::Array => format!("[{} items, {bytes} B]", node.items().count()),
+            _ => format!("{} {bytes} B", begins()),
+        };
+        // Blanks are left out of a value that is shown.
+        let whole = Some(node).filter(|_| bytes <= MAX_WHOLE).map(cell);
+        whole
+            .filter(|whole| whole.len() <= short.len().max(MIN_TEXT))
+            .unwrap_or(short.into())
+    }
+
+    /// Returns true if nothing of its value is left out.
+    fn is_whole(&self, most: usize) -> bool {
+        let node = self.node.filter(|node| node.range().len() <= MAX_WHOLE);
+        node.is_some_and(|node| self.says(most) == cell(node))
+    }
+
+    fn rendered(&self, most: usize) -> String {
+        let indent = " ".repeat(self.depth.saturating_sub(1));
+        format!("{indent}{}{}\n", self.label, self.says(most))
+    }
+
+    /// Lines of its fields or items, if some are left out; of items, at most `most`.
+    fn inside(&self, most: usize) -> Vec<OutlineLine<'j>> {
+        let is_open = |node: &Node<'_>| !is_list_of_scalars(*node) && !self.is_whole(MIN_TEXT);
+        let Some(node) = self.node.filter(is_open) else {
+            return Vec::new();
+        };
+        let depth = self.depth + 1;
+        let fields = node.fields();
+        let fields = fields.map(|(name, value)| (format!("{}: ", cell_of_text(name)), value));
+        let items = node.items().enumerate();
+        let items = items.map(|(at, value)| (format!("[{at}]: "), value));
+        let inside = fields.chain(items).take(most);
+        let inside = inside.map(|(label, value)| OutlineLine::new(depth, label, value));
+        let mut lines: Vec<OutlineLine<'_>> = inside.collect();
+        let all = node.items().count() + node.fields().count();
+        if all > most {
+            lines.push(OutlineLine {
+                depth,
+                label: format!("… {} more", all - most),
+                node: None,
+            });
+        }
+        lines
     }
 }
 
@@ -132,7 +140,7 @@ fn count_scalars(root: Node<'_>) -> (usize, usize) {
     let (mut open, mut scalars, mut bytes) = (vec![root], 0, 0);
     while let Some(node) = open.pop() {
         let inside = || node.fields().map(|(_, value)| value).chain(node.items());
-        if is_list_of_scalars(node) || node.fields().count() > MAP && inside().all(is_scalar) {
+        if is_list_of_scalars(node) || node.fields().count() > ITEMS[0] && inside().all(is_scalar) {
             let long = inside().map(|value| value.range().len());
             bytes += long.filter(|length| *length > LONG).sum::<usize>();
             scalars += 1;
@@ -154,6 +162,38 @@ fn is_scalar(node: Node<'_>) -> bool {
 
 fn is_list_of_scalars(node: Node<'_>) -> bool {
     node.is_array() && node.values() == node.items().count() + 1
+}
+
+/// The line of a document, and those of the values in it that fit `left` bytes: level by level, the smallest of a level
+/// first.
+fn opened(top: OutlineLine<'_>, mut left: usize) -> Vec<OutlineLine<'_>> {
+    let mut lines = vec![top];
+    for depth in 0..MAX_DEPTH {
+        let of_level = |at: &usize| lines[*at].depth == depth;
+        let mut closed: Vec<usize> = (0..lines.len()).filter(of_level).collect();
+        closed.sort_by_key(|at| lines[*at].node.map_or(0, |node| node.range().len()));
+        let mut opened = Vec::new();
+        for at in closed {
+            let is_list = lines[at].node.is_some_and(View::is_array);
+            let tries = if is_list { &ITEMS[..] } else { &FIELDS[..] };
+            let inside = tries.iter().map(|most| lines[at].inside(*most));
+            let cost = |inside: &[OutlineLine<'_>]| -> usize {
+                let lines = inside.iter();
+                lines.map(|line| line.rendered(MIN_TEXT).len()).sum()
+            };
+            let mut fit = inside.filter(|inside| cost(inside) <= left);
+            let inside = fit.next().filter(|inside| !inside.is_empty());
+            if let Some(inside) = inside {
+                left -= cost(&inside);
+                opened.push((at, inside));
+            }
+        }
+        opened.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        for (at, inside) in opened {
+            lines.splice(at + 1..at + 1, inside);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -188,17 +228,17 @@ mod tests {
         id: 2738927704
         draft: null
         user: {4 fields, 1479 B}
-         login: ada
-         id: 12
-         site: https://example.com/https://example.com/https://example.com/… 182 B
-         plan: {2 fields, 1231 B}
         labels: [2 items, 133 B]
          [0]: {"name":"bug","color":"d73a4a"}
          [1]: {"name":"good first issue","color":"7057ff"}
         files: [9 items, 1003 B]
          [0]: {"path":"src/part_0.rs","lines":[0,1],"kind":"new"}
          [1]: {"path":"src/part_1.rs","lines":[1,2],"kind":"old"}
-         … 7 more
+         [2]: {"path":"src/part_2.rs","lines":[2,3],"kind":"old"}
+         [3]: {"path":"src/part_3.rs","lines":[3,4],"kind":"old"}
+         [4]: {"path":"src/part_4.rs","lines":[4,5],"kind":"new"}
+         [5]: {"path":"src/part_5.rs","lines":[5,6],"kind":"old"}
+         … 3 more
         body: "It rounds \"half\" up.\nAnd more of it. It rounds \"half\" … 482 B
         [… more …]
         "#);

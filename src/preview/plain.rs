@@ -28,6 +28,8 @@ pub(crate) struct Plain<'t> {
     pub(crate) text: Cow<'t, str>,
     /// The offsets in it at which bytes of the text are not shown, in order, and their numbers.
     pub(crate) hidden: Vec<(usize, u64)>,
+    /// True if its last line goes on elsewhere.
+    pub(crate) is_cut: bool,
 }
 
 /// Something that is not plain.
@@ -61,6 +63,7 @@ impl<'t> Plain<'t> {
         let mut plain = Self {
             text: text.into(),
             hidden: Vec::new(),
+            is_cut: false,
         };
         if NOT_PLAIN.is_match(text) {
             plain.text = String::with_capacity(text.len()).into();

@@ -115,7 +115,7 @@ pub(crate) fn units<'t>(plain: &'t Plain<'_>, start: Position) -> impl Iterator<
         let near = &rest.as_bytes()[..rest.len().min(most + 1)];
         let feed = memchr::memchr(b'\n', near);
         let length = feed.or_else(|| Some(rest.len()).filter(|length| *length <= most));
-        let ends_line = length.is_some();
+        let ends_line = feed.is_some() || length.is_some() && !plain.is_cut;
         let (text, after) = rest.split_at(length.unwrap_or_else(|| piece_length(rest)));
         end += text.len();
         let mut bytes = text.len() as u64;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::{CountTokens, payload};
+use super::{CountTokens, image, payload};
 use crate::fingerprint::{FieldPrint, Fingerprint, fingerprint};
 use crate::format::{Conversation, PartRef, Piece};
 use crate::guard::guard;
@@ -189,7 +189,7 @@ pub(crate) fn media_cost(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Text(_) | PartRef::Json(_) | PartRef::Opaque(_) => 0,
         PartRef::Media { mime, data } => payload::media_cost(Some(mime), data),
-        PartRef::Link { .. } => payload::IMAGE,
+        PartRef::Link { .. } => image::UNKNOWN,
     }
 }
 

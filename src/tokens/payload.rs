@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
+use super::image;
 use crate::format::Data;
 use crate::format::blocks::split_data_url;
 
-/// Tokens of an image, whatever its size: those of 1024 × 1024 by Anthropic's rule (width × height / 750), which asks for more
-/// than OpenAI's. No image costs much more, since providers scale it down.
-pub(super) const IMAGE: u64 = 1_399;
 /// Bytes per token of audio and files.
 pub(super) const BYTES_PER_TOKEN: u64 = 40;
 /// The shortest text that is taken for bytes, in bytes.
@@ -17,9 +15,9 @@ pub(super) const LEAST: u64 = 256;
 pub(super) fn media_cost(mime: Option<&str>, data: Data<'_>) -> u64 {
     let by_bytes = data.decoded_len() / BYTES_PER_TOKEN;
     match mime {
-        Some(mime) if mime.starts_with("image/") => IMAGE,
+        Some(mime) if mime.starts_with("image/") => image::cost(data).unwrap_or(image::UNKNOWN),
         Some(_) => by_bytes,
-        None => by_bytes.min(IMAGE),
+        None => image::cost(data).unwrap_or(by_bytes),
     }
 }
 
@@ -88,10 +86,12 @@ mod tests {
         let bytes = "QUJD".repeat(10_000);
         let png = format!("data:image/png;base64,{bytes}");
         let by_bytes = 30_000 / BYTES_PER_TOKEN;
+        // A PNG of 1000 × 1000, as far as its size.
+        let sized = format!("iVBORw0KGgoAAAANSUhEUgAAA+gAAAPo{bytes}");
         for (value, cost) in [
             (
                 json!({"type": "computer_call_output", "output": {"image_url": png}}),
-                IMAGE,
+                image::UNKNOWN,
             ),
             (
                 json!({"type": "input_file", "filename": "a.pdf", "file_data": format!("data:application/pdf;base64,{bytes}")}),
@@ -102,8 +102,8 @@ mod tests {
                 by_bytes,
             ),
             (
-                json!({"type": "image_generation_call", "result": bytes.repeat(2)}),
-                IMAGE,
+                json!({"type": "image_generation_call", "result": sized}),
+                1_334,
             ),
             (
                 json!({"type": "document", "title": "t", "source": {"type": "base64", "media_type": "application/pdf", "data": bytes}}),

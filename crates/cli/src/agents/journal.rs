@@ -31,16 +31,17 @@ pub struct Row {
     /// The conversation's id; empty if a request had none.
     #[serde(default)]
     pub session: String,
-    /// Length of the text that the agent would have shown the model, or of the request as it came.
+    /// Length of the text that the agent would have shown the model, 0 if it was read from the store; or of the request as
+    /// it came.
     pub before: u64,
     /// Length of the text that the model was shown, or of the request as it was sent.
     pub after: u64,
     /// Number of results in the request that were replaced for the first time.
     #[serde(default)]
     pub replaced: u64,
-    /// True for a result that was read from the store.
+    /// Number of results that were read from the store.
     #[serde(default)]
-    pub is_read: bool,
+    pub reads: u64,
     /// The agent's own log of the conversation, if the event names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<PathBuf>,
@@ -133,7 +134,7 @@ mod tests {
             ..Row::new("pi", "s\n1", "bash", 9_000)
         };
         let second = Row {
-            is_read: true,
+            reads: 1,
             client: "curl".to_owned(),
             transcript: Some("s1.jsonl".into()),
             ..Row::new("pi", "s1", "read", 80)

@@ -30,13 +30,12 @@ struct Gain {
 
 impl Gain {
     fn add(&mut self, row: &Row) {
-        let before = if row.is_read { 0 } else { row.before };
         self.count += 1;
-        self.shortened += u64::from(row.after < before);
-        self.reads += u64::from(row.is_read);
+        self.shortened += u64::from(row.after < row.before);
         // A file may hold any number.
+        self.reads = self.reads.saturating_add(row.reads);
         self.replaced = self.replaced.saturating_add(row.replaced);
-        self.bytes_before = self.bytes_before.saturating_add(before);
+        self.bytes_before = self.bytes_before.saturating_add(row.before);
         self.bytes_after = self.bytes_after.saturating_add(row.after);
     }
 }
@@ -181,8 +180,8 @@ mod tests {
         let gains = Gains::of(&[
             row("s1", 10_000, 1_000),
             Row {
-                is_read: true,
-                ..row("s1", 400, 400)
+                reads: 1,
+                ..row("s1", 0, 400)
             },
             row("s1", 300, 300),
             row("s2", 5_000, 2_000),

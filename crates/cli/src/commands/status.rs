@@ -64,7 +64,7 @@ fn as_text(page: &str, figures: &Value) -> String {
     let number = |name: &str| number(figures, name);
     let (would, sent) = (number("would"), number("sent"));
     let mut text = format!(
-        "{}, for {}\n",
+        "{} for {}\n",
         output::visible(page),
         span(number("seconds"))
     );

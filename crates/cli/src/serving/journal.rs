@@ -75,6 +75,7 @@ fn row(record: &RequestRecord) -> Row {
         client: journal::bounded(&record.client),
         after: record.after.bytes(),
         replaced: record.cut + record.cleared,
+        reads: record.reads,
         ..Row::new(
             &record.upstream,
             session.unwrap_or_default(),

@@ -47,7 +47,7 @@ async fn r1_a_hint_of_another_conversation_of_the_user_is_ours() {
         let again = event(agent, "s2", "c1", Path::new("/src/a"), &hint);
         assert_eq!(user.answer(agent, &again).await, None, "{agent}");
         let read = event(agent, "s2", "c2", stored, &lines(3_000));
-        assert!(user.rows(agent, &read).await[0].is_read, "{agent}");
+        assert_eq!(user.rows(agent, &read).await[0].reads, 1, "{agent}");
         assert_eq!(user.answer(agent, &read).await, None, "{agent}");
         assert_eq!(read_back(&hint), lines(3_000));
         assert!(

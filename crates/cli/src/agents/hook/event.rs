@@ -107,11 +107,14 @@ pub(super) async fn shorten(
         tool,
         text.shown as u64,
     );
-    row.is_read = surroundings.reads_store(&event.cwd, input);
+    let is_read = surroundings.reads_store(&event.cwd, input);
+    if is_read {
+        (row.before, row.reads) = (0, 1);
+    }
     let transcript = event.transcript_path.as_deref();
     row.transcript = transcript.and_then(|path| surroundings.file_of_agent("projects", path));
     let stays = text.stays || !reduction.truncates(tool);
-    if row.is_read || stays || surroundings.is_own_hint(&text.texts.join("\n")) {
+    if is_read || stays || surroundings.is_own_hint(&text.texts.join("\n")) {
         return Ok((None, row));
     }
     let session = match &event.agent_id {

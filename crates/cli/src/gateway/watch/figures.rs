@@ -150,7 +150,7 @@ pub struct RequestRecord {
     /// The body as it went on.
     pub after: Size,
     /// Number of reads of stored content since the request before.
-    reads: u64,
+    pub reads: u64,
     /// The reason for what was not replaced.
     reason: Option<PassReason>,
 }

@@ -191,6 +191,14 @@ function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false, repe
   return spelled({ tools, last_usage: lastUsage, is_too_long: !!isTooLong, is_cold: !!isCold, repeats_only: !!repeatsOnly });
 }
 
+/** Settings as the core takes them, which has paths of directories and no URLs. */
+function settingsOf(settings) {
+  return spelled(settings, function (key, value) {
+    const url = this[key];
+    return url instanceof URL && url.protocol === "file:" ? fileURLToPath(url) : value;
+  });
+}
+
 class Reduction {
   #core;
   #onReport;
@@ -198,16 +206,14 @@ class Reduction {
   constructor(settings = null, { onReport } = {}) {
     if (!(settings instanceof Core)) check(settings, "option");
     if (onReport != null) checkFunction(onReport, "onReport");
-    this.#core = settings instanceof Core ? settings : now(() => new Core(spelled(settings)));
+    this.#core = settings instanceof Core ? settings : now(() => new Core(settingsOf(settings)));
     this.#onReport = onReport;
   }
 
   static inDir(path, { onReport, preset = "recommended", ...settings } = {}) {
     if (typeof path !== "string" && !(path instanceof URL)) throw new TypeError("the path must be a text or a URL");
     if (settings.backend !== undefined) throw new TypeError("`inDir` takes no `backend`: its path is one");
-    const isFile = path instanceof URL && path.protocol === "file:";
-    const backend = isFile ? fileURLToPath(path) : String(path);
-    return new Reduction({ preset, ...settings, backend }, { onReport });
+    return new Reduction({ preset, ...settings, backend: path }, { onReport });
   }
 
   session(id) {

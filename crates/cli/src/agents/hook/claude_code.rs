@@ -37,6 +37,8 @@ pub(super) fn texts(event: &Event, surroundings: &Surroundings) -> Vec<EventText
             text.shown = text.shown.min(OWN_PREVIEW);
             text.excerpt = Some(INSTEAD);
             text.spilled = spilled(event, surroundings);
+            // Stdout is a part then, and the client says where the rest is.
+            text.stays |= text.spilled.is_none();
         }
         text.places = places;
         Some(text)

@@ -15,18 +15,15 @@
 //! sentence and preview may contain anything, and a hint that was changed later is no longer
 //! recognized.
 
-mod draft;
 mod envelope;
-mod parsed;
 mod prose;
 mod sentence;
 pub mod template;
 
-pub(crate) use draft::Draft;
 pub(crate) use envelope::OPENING;
-pub use parsed::{Flags, Hint, Kind, Language};
+pub use envelope::{Flags, Hint, Kind};
 pub use prose::WrongTemplate;
-pub(crate) use prose::{MAX_NAME, Prose};
-pub use sentence::Sentence;
+pub(crate) use prose::{Draft, MAX_NAME, Prose};
+pub use sentence::{Language, Sentence};
 
 pub use crate::preview::text::lines::Position;

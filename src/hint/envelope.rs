@@ -1,4 +1,4 @@
-//! Hints as text: rendering and parsing.
+//! Hints, and hints as text: rendering and parsing.
 
 use std::sync::LazyLock;
 
@@ -7,8 +7,6 @@ use regex::Regex;
 use crate::backend::Location;
 use crate::preview::pattern::pattern;
 use crate::preview::text::lines::Position;
-
-use crate::hint::{Flags, Hint, Kind};
 
 /// Start of every header. The number is the version of the envelope.
 pub(crate) const OPENING: &str = "[offcut/1 ";
@@ -22,6 +20,65 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| {
         r#"^\[offcut/1 ([a-z]+)((?:,[a-z0-9-]+)*)(?:@([0-9+]+))? ([0-9]+)B(?:/([0-9]+)L)? ([0-9]+)(?:\+([0-9]+))? (-|"(?:[^"\\\n]|\\.)*")\]"#,
     )
 });
+
+/// The contents of a hint.
+///
+/// ```
+/// use offcut::hint::{Hint, Kind};
+/// let text = "[offcut/1 cleared 51200B/812L 4 \"/tmp/a/clear/call_1\"] Gone";
+/// let hint = Hint::parse(text).expect("a hint");
+/// assert_eq!((hint.kind, hint.bytes, hint.lines), (Kind::Cleared, 51_200, Some(812)));
+/// assert_eq!(hint.render(), text);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hint {
+    /// The kind of hint.
+    pub kind: Kind,
+    /// Further facts about the original.
+    pub flags: Flags,
+    /// The original's length in bytes.
+    pub bytes: u64,
+    /// Number of lines of the original, if known.
+    pub lines: Option<u64>,
+    /// The original's location; `None` if it was not saved.
+    pub location: Option<Location>,
+    /// The sentence for the model.
+    pub prose: String,
+    /// The preview of the original.
+    pub preview: String,
+}
+
+/// The kinds of hints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The result was too long when its tool returned.
+    Truncated,
+    /// The content was too old before a model call.
+    Cleared,
+    /// A link was cleared; the location is the link itself.
+    Link,
+    /// The original is stored, and the preview is a page of it.
+    Page {
+        /// The start of the page.
+        from: Position,
+    },
+    /// The original is stored, and the preview has the lines that match a pattern.
+    Matches,
+}
+
+/// Circumstances that a hint reports, in its header and in sentences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags {
+    /// The tool's output broke off; the original is the part before that.
+    pub interrupted: bool,
+    /// The original is not UTF-8; the preview has replacement characters.
+    pub not_utf8: bool,
+    /// The original was several texts; the stored content ends with a line that lists their
+    /// lengths.
+    pub joined: bool,
+}
 
 impl Kind {
     fn name(self) -> &'static str {

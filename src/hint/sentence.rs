@@ -2,11 +2,47 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Language of the sentences in hints. Set for each instance, never for the process.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Language {
+    /// English.
+    #[default]
+    #[serde(alias = "en")]
+    English,
+    /// Simplified Chinese.
+    #[serde(alias = "zh")]
+    Chinese,
+}
+
+impl Language {
+    /// All languages, in the order of their declaration.
+    pub const ALL: [Self; 2] = [Self::English, Self::Chinese];
+
+    /// Its name in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::English => "english",
+            Self::Chinese => "chinese",
+        }
+    }
+
+    /// Returns the built-in sentence in this language.
+    #[must_use]
+    pub fn sentence(self, sentence: Sentence) -> &'static str {
+        sentence.row().words[self as usize]
+    }
+}
+
 const ALL: &[&str] = &["tool", "bytes", "location"];
 const STORED: &[&str] = &["bytes", "location"];
 
 /// Declares the sentences, one a row: its name in settings, its required and optional placeholders,
-/// and its words, in the order of [`Language::ALL`](super::Language::ALL).
+/// and its words, in the order of [`Language::ALL`].
 macro_rules! sentences {
     ($($(#[$doc:meta])* $sentence:ident = $name:literal, $required:expr, $optional:expr, $($words:literal),*;)*) => {
         /// A sentence in hints. `offcut::Settings::templates` replaces them.
@@ -45,7 +81,7 @@ pub(super) struct Row {
     name: &'static str,
     required: &'static [&'static str],
     optional: &'static [&'static str],
-    /// In the order of [`Language::ALL`](super::Language::ALL).
+    /// In the order of [`Language::ALL`].
     pub(super) words: [&'static str; 2],
 }
 

@@ -3,7 +3,6 @@
 mod advice;
 mod error;
 mod file;
-mod policy;
 mod tool_policy;
 mod values;
 

@@ -144,9 +144,10 @@ impl Body {
     pub(crate) async fn gather(self) -> (Gathered, Option<ToolError>) {
         let mut gathered = Gathered::default();
         let mut stream = match self {
-            Self::Parts(parts) => stream::iter(parts)
-                .map(|part| Ok(Chunk::Part(part)))
-                .boxed(),
+            Self::Parts(parts) => {
+                gathered.parts = parts.into_iter().map(|part| (part, None)).collect();
+                return (gathered, None);
+            }
             Self::Chunks(chunks) => stream::iter(chunks).map(Ok).boxed(),
             Self::Stream(stream) => stream,
         };

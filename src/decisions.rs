@@ -253,7 +253,6 @@ fn write(anew: bool, decisions: &[Decided]) -> Result<Bytes, BackendError> {
 mod tests {
     use super::*;
     use crate::backend::Memory;
-    use crate::fingerprint::SlotIds;
 
     fn parts(parts: &[&str]) -> Vec<Part> {
         parts.iter().map(|part| (*part).into()).collect()
@@ -269,7 +268,7 @@ mod tests {
 
     #[test]
     fn c13_an_unanswered_result_is_what_it_was_when_it_arrived() {
-        let slot = SlotIds::default().next(1);
+        let slot = SlotId { digest: 1, nth: 0 };
         let decided = |moment, text: &str| Decided {
             slot,
             moment,
@@ -300,7 +299,7 @@ mod tests {
 
     fn at_arrival(text: &str) -> Vec<Decided> {
         vec![Decided {
-            slot: SlotIds::default().next(1),
+            slot: SlotId { digest: 1, nth: 0 },
             moment: Moment::Arrival,
             put: vec![WrittenPart::New(text.into())],
             locations: vec![Location::new("memory:trunc/a")],

@@ -3,8 +3,6 @@
 //!
 //! Token counts are remembered by fingerprint, what was decided about a result or a call by its [`SlotId`].
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -65,20 +63,6 @@ impl FieldPrint {
 pub(crate) struct SlotId {
     pub(crate) digest: u128,
     pub(crate) nth: u32,
-}
-
-/// Numbers the slots of a history, in order.
-#[derive(Debug, Default)]
-pub(crate) struct SlotIds(HashMap<u128, u32>);
-
-impl SlotIds {
-    /// The identity of the next slot, which has this `digest`.
-    pub(crate) fn next(&mut self, digest: u128) -> SlotId {
-        let seen = self.0.entry(digest).or_default();
-        let nth = *seen;
-        *seen = nth.saturating_add(1);
-        SlotId { digest, nth }
-    }
 }
 
 #[cfg(test)]

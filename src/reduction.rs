@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::backend::content::{Id, Target, place_of, probe_key};
+use crate::backend::content::{Id, Roots, Target, place_of, probe_key};
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
@@ -68,6 +68,14 @@ impl ToolReduction {
         }
     }
 
+    /// The same configuration with a prefix and memories of its own.
+    fn at(&self, roots: Roots) -> Self {
+        Self::over(Session {
+            roots,
+            ..self.session.clone()
+        })
+    }
+
     /// Makes a reduction for one conversation. It stores under its own prefix, `<root>/<id>/`, its
     /// reader reads nothing else, and its decisions are its own. An id that is not a safe name, is
     /// reserved (`trunc`, `clear`, `meta`) or looks like a digest is replaced by its digest.
@@ -82,16 +90,17 @@ impl ToolReduction {
     /// ```
     #[must_use]
     pub fn session(&self, id: &str) -> Self {
-        Self::over(self.session.at(self.session.roots.session(id)))
+        self.at(self.session.roots.session(id))
     }
 
     /// Returns the same reduction with previews of new results of at most `bytes` bytes, for results that
     /// would take little room without it.
     #[must_use]
     pub fn with_previews_of_at_most(&self, bytes: usize) -> Self {
-        let mut session = self.session.clone();
-        session.longest_preview = bytes;
-        Self::over(session)
+        Self::over(Session {
+            longest_preview: bytes,
+            ..self.session.clone()
+        })
     }
 
     /// Returns the same reduction with hints that name the reader `name`, or none. Its decisions are its own.
@@ -112,7 +121,10 @@ impl ToolReduction {
         let (settings, hooks) = (&shared.settings, shared.default.hooks.clone());
         (shared.default, shared.policies) =
             policies(settings, &hooks, &shared.prose, &shared.gen_ids)?;
-        Ok(Self::over(self.session.with(shared)))
+        Ok(Self::over(Session {
+            shared: Arc::new(shared),
+            ..self.session.clone()
+        }))
     }
 
     /// Truncates `output` for the model. A result over the limit, or with a text over
@@ -483,8 +495,7 @@ impl ToolReduction {
     ) -> Self {
         let name = history::beginning(secret, conversation);
         let name = name.as_deref().unwrap_or("none");
-        let roots = self.session.roots.conversation(tenant, name);
-        Self::over(self.session.at(roots))
+        self.at(self.session.roots.conversation(tenant, name))
     }
 
     /// Like [`reduce`](Self::reduce), with everything that is known about the request.

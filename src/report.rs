@@ -147,22 +147,6 @@ pub enum ErrorSource {
     Callback,
 }
 
-impl ErrorSource {
-    pub(crate) fn said(self, error: &(impl ToString + ?Sized)) -> DecisionFailure {
-        DecisionFailure {
-            source: self,
-            error: error.to_string(),
-        }
-    }
-}
-
-/// An error that becomes part of a decision.
-#[derive(Clone, Debug)]
-pub(crate) struct DecisionFailure {
-    source: ErrorSource,
-    error: String,
-}
-
 /// The part of the conversation that a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -350,17 +334,15 @@ impl Decision {
     }
 
     /// Records a failure, replacing an earlier one.
-    pub(crate) fn fail(&mut self, DecisionFailure { source, error }: DecisionFailure) {
-        self.error = Some(error);
+    pub(crate) fn fail(&mut self, source: ErrorSource, error: impl Into<String>) {
+        self.error = Some(error.into());
         self.error_source = Some(source);
     }
 
-    /// Records a failure, unless there already is one.
-    pub(crate) fn fail_first(&mut self, failure: impl Into<Option<DecisionFailure>>) {
-        if self.error.is_none()
-            && let Some(failure) = failure.into()
-        {
-            self.fail(failure);
+    /// Records a failure if there is one, unless there already is another.
+    pub(crate) fn fail_first(&mut self, source: ErrorSource, error: Option<String>) {
+        if let (None, Some(error)) = (&self.error, error) {
+            self.fail(source, error);
         }
     }
 

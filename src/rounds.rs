@@ -9,6 +9,7 @@ use crate::format::{
     Call, Conversation, Format, JsonRef, PartRef, Piece, Place, Places, ResultHead, Role,
 };
 use crate::report::{Change, Decision, Outcome, Reason};
+use crate::tokens::Text;
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +52,10 @@ where
 {
     let mut reader = Reader::default();
     for (at, message) in messages.into_iter().enumerate() {
-        reader.begin(at);
+        reader.places = Places::of(at);
         format.visit(message, &mut |piece| reader.see(piece));
     }
-    let items = reader.finish();
+    let items = reader.finish().items;
     let places = items.iter().filter_map(|item| match item.content {
         ItemContent::Result { call, .. } => Some(ResultPlace {
             message: item.place.message,
@@ -74,6 +75,8 @@ pub(crate) struct Item<'c> {
     /// The name of the tool, from the message or else from a call with its id.
     pub(crate) tool: &'c str,
     pub(crate) call_id: &'c str,
+    /// True if an earlier result has the same id.
+    pub(crate) repeats_id: bool,
     /// Number of turns that had begun before it.
     turn: usize,
     /// Number of rounds that had begun when its call was made, or, without a known call, when it arrived.
@@ -84,10 +87,14 @@ pub(crate) struct Item<'c> {
     pub(crate) is_answered: bool,
     /// True if it must stay as it is.
     pub(crate) is_fixed: bool,
+    /// True if it is part of the model's context.
+    pub(crate) counts: bool,
     pub(crate) grounds: Grounds,
     /// The identity of its original, which is the same in every process.
     pub(crate) id: SlotId,
     pub(crate) bytes: u64,
+    /// Its parts, or a call's arguments, as they are counted.
+    pub(crate) texts: Vec<Text<'c>>,
     /// `None` where tokens are not counted.
     pub(crate) tokens: Option<u64>,
 }
@@ -106,6 +113,14 @@ pub(crate) enum ItemContent<'c> {
 }
 
 impl<'c> ItemContent<'c> {
+    /// The texts and media that it has.
+    pub(crate) fn texts(&self) -> Vec<Text<'c>> {
+        match self {
+            Self::Call(call) => vec![call.arguments.part().into()],
+            content => content.parts().iter().map(|part| (*part).into()).collect(),
+        }
+    }
+
     /// The parts of a result, or a user's text.
     pub(crate) fn parts(&self) -> &[PartRef<'c>] {
         match self {
@@ -145,12 +160,15 @@ impl Item<'_> {
     }
 }
 
-/// Reads the items of a conversation, in order, without their identities and sizes. An assistant turn is a maximal run
+/// Reads the messages from the one with index `from` on, without identities and sizes. An assistant turn is a maximal run
 /// of assistant items; a result or a user item ends it. A round is a turn with calls, and the results of those calls.
-pub(crate) fn items(conversation: &dyn Conversation) -> Vec<Item<'_>> {
-    let mut reader = Reader::default();
-    for message in 0..conversation.len() {
-        reader.begin(message);
+pub(crate) fn read(conversation: &dyn Conversation, from: usize) -> Reader<'_> {
+    let mut reader = Reader {
+        first: from,
+        ..Reader::default()
+    };
+    for message in from..conversation.len() {
+        reader.places = Places::of(message);
         conversation.visit(message, &mut |piece| reader.see(piece));
     }
     reader.finish()
@@ -192,7 +210,7 @@ impl Turns {
 
 /// Returns true if a part stands for all of the conversation before it, which the provider then
 /// ignores.
-pub(crate) fn is_compaction(part: PartRef<'_>) -> bool {
+fn is_compaction(part: PartRef<'_>) -> bool {
     unknown_with(part, "compaction").is_some_and(|value| {
         // Anthropic returns a failed one as null, and ignores it.
         matches!(
@@ -214,8 +232,13 @@ pub(crate) fn unknown_with(part: PartRef<'_>, word: &str) -> Option<Value> {
 
 /// Reads one piece after the other.
 #[derive(Default)]
-struct Reader<'c> {
-    items: Vec<Item<'c>>,
+pub(crate) struct Reader<'c> {
+    /// The items, in order.
+    pub(crate) items: Vec<Item<'c>>,
+    /// The model's context besides: texts and media of messages, and names of tools in calls.
+    pub(crate) others: Vec<PartRef<'c>>,
+    /// The first message of the model's context.
+    pub(crate) first: usize,
     /// Calls without a result yet, by id, oldest first.
     open: HashMap<&'c str, Vec<usize>>,
     /// The last call that has a result, by id.
@@ -229,10 +252,6 @@ struct Reader<'c> {
 }
 
 impl<'c> Reader<'c> {
-    fn begin(&mut self, message: usize) {
-        self.places = Places::of(message);
-    }
-
     fn see(&mut self, piece: Piece<'c>) {
         self.turns.see(self.places.message, piece);
         match (self.places.see(piece), piece) {
@@ -249,9 +268,16 @@ impl<'c> Reader<'c> {
                     }
                 }
             }
-            // The provider ignores all that stands before it.
-            (_, Piece::Content(part)) if is_compaction(part) => {
-                self.items.iter_mut().for_each(|item| item.is_fixed = true);
+            (_, Piece::Content(part)) => {
+                // The provider ignores all that stands before it.
+                if is_compaction(part) {
+                    for item in &mut self.items {
+                        (item.is_fixed, item.counts) = (true, false);
+                    }
+                    self.others.clear();
+                    self.first = self.places.message;
+                }
+                self.others.push(part);
             }
             _ => {}
         }
@@ -263,14 +289,17 @@ impl<'c> Reader<'c> {
             content,
             tool: "",
             call_id: "",
+            repeats_id: false,
             turn: self.turns.begun,
             round: self.rounds,
             newer: 0,
             is_answered: false,
             is_fixed: false,
+            counts: true,
             grounds: Grounds::default(),
             id: SlotId::default(),
             bytes: 0,
+            texts: Vec::new(),
             tokens: None,
         }
     }
@@ -281,10 +310,14 @@ impl<'c> Reader<'c> {
         }
         let open = self.open.entry(call.id).or_default();
         open.push(self.items.len());
+        if !call.is_for_program {
+            self.others.push(PartRef::Text(call.name));
+        }
         self.items.push(Item {
             tool: call.name,
             call_id: call.id,
             is_fixed: call.is_fixed || call.is_for_program,
+            counts: !call.is_for_program,
             ..self.item(place, ItemContent::Call(call))
         });
     }
@@ -297,16 +330,18 @@ impl<'c> Reader<'c> {
             self.closed.insert(head.id, call);
         }
         let of_call = call.map(|at| &self.items[at]);
-        let is_for_program = of_call.is_some_and(
-            |item| matches!(item.content, ItemContent::Call(call) if call.is_for_program),
-        );
+        let is_for_program = head.is_for_program
+            || of_call.is_some_and(
+                |item| matches!(item.content, ItemContent::Call(call) if call.is_for_program),
+            );
         let by_call = || Some(self.items[same_id?].tool);
         let parts = Vec::new();
         let item = Item {
             tool: head.name.or_else(by_call).unwrap_or_default(),
             call_id: head.id,
             round: of_call.map_or(self.rounds, |item| item.round),
-            is_fixed: head.is_fixed || head.is_for_program || is_for_program,
+            is_fixed: head.is_fixed || is_for_program,
+            counts: !is_for_program,
             ..self.item(place, ItemContent::Result { head, parts, call })
         };
         self.items.push(item);
@@ -328,8 +363,8 @@ impl<'c> Reader<'c> {
         Some(open.remove(at))
     }
 
-    fn finish(self) -> Vec<Item<'c>> {
-        let mut items = self.items;
+    fn finish(mut self) -> Self {
+        let items = &mut self.items;
         // Google signs only the first of parallel calls, for all of them.
         for turn in items.chunk_by_mut(|one, next| one.turn == next.turn) {
             let is_signed =
@@ -361,7 +396,7 @@ impl<'c> Reader<'c> {
                 ItemContent::Call(_) => {}
             }
         }
-        items
+        self
     }
 }
 

@@ -14,7 +14,7 @@ use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::{Hook, guard};
 use crate::handler::{GenId, PostProcess};
-use crate::report::{DecisionFailure, ErrorSource, Report};
+use crate::report::{Decision, ErrorSource, Report};
 use crate::tokens::Meter;
 
 pub(crate) type OnReport = Hook<dyn Fn(&Report) + Send + Sync>;
@@ -22,7 +22,7 @@ pub(crate) type OnReport = Hook<dyn Fn(&Report) + Send + Sync>;
 /// One conversation's view of a reduction. Clones are cheap and share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) roots: Roots,
     pub(crate) meter: Meter,
     /// Maximum length in bytes of previews of new results, whatever the configuration.
@@ -54,31 +54,6 @@ impl Deref for Session {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Shared, roots: Roots, meter: Meter) -> Self {
-        Self {
-            shared: Arc::new(shared),
-            roots,
-            meter,
-            longest_preview: usize::MAX,
-        }
-    }
-
-    /// A session with the same configuration and its own prefix.
-    pub(crate) fn at(&self, roots: Roots) -> Self {
-        Self {
-            roots,
-            ..self.clone()
-        }
-    }
-
-    /// The same session with another configuration.
-    pub(crate) fn with(&self, shared: Shared) -> Self {
-        Self {
-            shared: Arc::new(shared),
-            ..self.clone()
-        }
-    }
-
     /// The stored content at `location`, if this session stored it.
     pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
         self.backends().find_map(|backend| {
@@ -144,17 +119,17 @@ impl Session {
     }
 
     /// The id under which a call's result is stored in `phase`: a handler's `own`, or that of the callback, or else the
-    /// call's. With it comes what was wrong with the one that a user's code gave.
+    /// call's. The `decision` says what was wrong with the one that a user's code gave.
     pub(crate) fn id(
         &self,
         phase: Phase,
-        call_id: &str,
         own: Option<&str>,
         call: impl FnOnce() -> ToolCall,
-    ) -> (Id, Option<DecisionFailure>) {
+        decision: &mut Decision,
+    ) -> Id {
         let of_call = || match self.settings.names {
-            StoredNames::CallId => Id::of_call(call_id),
-            StoredNames::Short => Id::short_of_call(call_id),
+            StoredNames::CallId => Id::of_call(&decision.call_id),
+            StoredNames::Short => Id::short_of_call(&decision.call_id),
         };
         let (given, source) = match (own, &self.gen_ids[phase as usize]) {
             (Some(own), _) => (Ok(own.to_owned()), ErrorSource::Handler),
@@ -162,15 +137,14 @@ impl Session {
                 let given = guard("the id callback", || generate(&call()));
                 (given, ErrorSource::Callback)
             }
-            (None, None) => return (of_call(), None),
+            (None, None) => return of_call(),
         };
-        match given {
-            Ok(given) => {
-                let (id, problem) = Id::given_or(&given, of_call);
-                (id, problem.map(|problem| source.said(&problem)))
-            }
-            Err(error) => (of_call(), Some(source.said(&error))),
-        }
+        let (id, problem) = match given {
+            Ok(given) => Id::given_or(&given, of_call),
+            Err(error) => (of_call(), Some(error.to_string())),
+        };
+        decision.fail_first(source, problem);
+        id
     }
 
     /// The text of the hint of `draft` at `location`; `None` means that nothing is stored.

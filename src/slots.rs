@@ -4,33 +4,42 @@
 mod memory;
 mod overlay;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::config::Policy;
 use crate::content::{Part, ToolCall};
-use crate::fingerprint::{FieldPrint, Fingerprint, SlotIds, fingerprint};
+use crate::fingerprint::{FieldPrint, Fingerprint, SlotId};
 use crate::format::{Call, Conversation, Data, PartRef};
-use crate::rounds::items;
-use crate::tokens::{Meter, Text};
+use crate::rounds::read;
+use crate::tokens::{Meter, PER_MESSAGE, Text};
 
 pub(crate) use crate::format::Place;
 pub(crate) use crate::rounds::{Grounds, Item, ItemContent};
 pub(crate) use memory::{Anchor, Known, Memory};
-pub(crate) use overlay::{Overlay, Puts, Repeated, repeat};
+pub(crate) use overlay::{Overlay, Puts, apply, repeat};
 
-/// The results, calls and users' texts of a conversation, in order.
+/// The results, calls and users' texts of a conversation, in order, and what else the model's context has.
 pub(crate) struct Slots<'c> {
     pub(crate) items: Vec<Item<'c>>,
+    others: Vec<Text<'c>>,
+    /// Number of messages of the model's context.
+    messages: u64,
 }
 
 impl<'c> Slots<'c> {
-    /// Reads `conversation`, in which some items stand for `originals`: the digests of those, by their own. Counts
-    /// no tokens.
-    pub(crate) fn of(conversation: &'c dyn Conversation, originals: &HashMap<u128, u128>) -> Self {
-        let mut items = items(conversation);
-        let mut ids = SlotIds::default();
+    /// Reads `conversation` from the message with index `from` on. Some items stand for `originals`: the digests of those, by
+    /// their own. Counts no tokens.
+    pub(crate) fn of(
+        conversation: &'c dyn Conversation,
+        from: usize,
+        originals: &HashMap<u128, u128>,
+    ) -> Self {
+        let mut read = read(conversation, from);
+        let items = &mut read.items;
+        let (mut seen, mut call_ids) = (HashMap::new(), HashSet::new());
         for at in 0..items.len() {
-            let (print, bytes) = identity(&items[at].content);
+            let texts = items[at].content.texts();
+            let (print, bytes) = identity(&items[at].content, &texts);
             let (call, is_error) = match items[at].content {
                 ItemContent::Result { head, call, .. } => (call, head.is_error),
                 _ => (None, false),
@@ -38,27 +47,46 @@ impl<'c> Slots<'c> {
             // A call comes before its result.
             let call = call.map(|call| items[call].grounds.print);
             let item = &mut items[at];
-            item.bytes = bytes;
+            (item.bytes, item.texts) = (bytes, texts);
             item.grounds = Grounds {
                 print,
                 call,
                 is_error,
             };
-            item.id = ids.next(originals.get(&print).copied().unwrap_or(print));
-            if let ItemContent::Text(_) = item.content {
-                item.is_fixed |= !conversation.has_text(item.place.message, item.place.index);
+            let digest = originals.get(&print).copied().unwrap_or(print);
+            let nth: &mut u32 = seen.entry(digest).or_default();
+            item.id = SlotId { digest, nth: *nth };
+            *nth = nth.saturating_add(1);
+            match item.content {
+                ItemContent::Result { .. } => item.repeats_id = !call_ids.insert(item.call_id),
+                ItemContent::Call(_) => {}
+                ItemContent::Text(_) => {
+                    item.is_fixed |= !conversation.has_text(item.place.message, item.place.index);
+                }
             }
         }
-        Self { items }
+        Self {
+            items: read.items,
+            others: read.others.into_iter().map(Text::from).collect(),
+            messages: (conversation.len() - read.first) as u64,
+        }
     }
 
-    /// Counts the tokens of all items.
+    /// The tokens that messages cost besides their content.
+    pub(crate) fn overhead(&self) -> u64 {
+        self.messages.saturating_mul(PER_MESSAGE)
+    }
+
+    /// The texts and media of the model's context.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text<'c>> {
+        let items = self.items.iter().filter(|item| item.counts);
+        items.flat_map(|item| &item.texts).chain(&self.others)
+    }
+
+    /// Counts the tokens of each item.
     pub(crate) fn counted(mut self, meter: &Meter) -> Self {
         for item in &mut self.items {
-            item.tokens = Some(match &item.content {
-                ItemContent::Call(call) => meter.count(call.arguments.text()),
-                content => meter.parts(content.parts().iter().copied()),
-            });
+            item.tokens = Some(meter.sum(item.texts.iter()));
         }
         self
     }
@@ -95,9 +123,9 @@ impl<'c> Slots<'c> {
     }
 }
 
-/// The fingerprint of an item, which covers everything that matters, and the number of bytes of its content: two
-/// results with equal ones hold the same bytes under the same id.
-fn identity(content: &ItemContent<'_>) -> (Fingerprint, u64) {
+/// The fingerprint of an item with these `texts`, which covers everything that matters, and the number of bytes of its
+/// content: two results with equal ones hold the same bytes under the same id.
+fn identity(content: &ItemContent<'_>, texts: &[Text<'_>]) -> (Fingerprint, u64) {
     let (kind, id, name) = match content {
         ItemContent::Result { head, .. } => (b'r', head.id, head.name),
         ItemContent::Call(call) => (b'c', call.id, Some(call.name)),
@@ -108,40 +136,32 @@ fn identity(content: &ItemContent<'_>) -> (Fingerprint, u64) {
         print.add(b'n', name.unwrap_or_default().as_bytes());
     }
     let mut bytes = 0;
-    if let ItemContent::Call(call) = content {
-        let arguments = call.arguments.text();
-        bytes = arguments.len() as u64;
-        print.add_print(b'a', bytes, fingerprint(arguments.as_bytes()));
-    }
-    for part in content.parts() {
-        bytes += add_part(&mut print, *part);
+    let parts = content.parts().iter().copied().map(Some);
+    for (part, text) in parts.chain([None]).zip(texts) {
+        let kind = match part {
+            // The arguments of a call.
+            None => b'a',
+            Some(PartRef::Text(_)) => b't',
+            Some(PartRef::Json(_)) => b'j',
+            Some(PartRef::Opaque(_)) => b'o',
+            Some(PartRef::Link { mime, .. }) => {
+                print.add(b'm', mime.unwrap_or_default().as_bytes());
+                b'l'
+            }
+            Some(PartRef::Media { mime, data }) => {
+                print.add(b'm', mime.as_bytes());
+                match data {
+                    Data::Base64(text) => print.add(b'6', text.as_bytes()),
+                    Data::Bytes(bytes) => print.add(b'b', bytes),
+                }
+                bytes += data.decoded_len();
+                continue;
+            }
+        };
+        print.add_print(kind, text.bytes(), text.print.unwrap_or_default());
+        bytes += text.bytes();
     }
     (print.finish(), bytes)
-}
-
-/// Adds the next part to the fingerprint of a result. Returns the number of bytes of its content.
-fn add_part(print: &mut FieldPrint, part: PartRef<'_>) -> u64 {
-    let kind = match part {
-        PartRef::Text(_) => b't',
-        PartRef::Json(_) => b'j',
-        PartRef::Opaque(_) => b'o',
-        PartRef::Media { mime, data } => {
-            print.add(b'm', mime.as_bytes());
-            match data {
-                Data::Base64(text) => print.add(b'6', text.as_bytes()),
-                Data::Bytes(bytes) => print.add(b'b', bytes),
-            }
-            return data.decoded_len();
-        }
-        PartRef::Link { mime, .. } => {
-            print.add(b'm', mime.unwrap_or_default().as_bytes());
-            b'l'
-        }
-    };
-    Text::of_part(part).map_or(0, |text| {
-        print.add_print(kind, text.bytes(), text.fingerprint());
-        text.bytes()
-    })
 }
 
 /// A part of a result as a value, JSON over the limit as the text that is stored; `None` for media that can't be written
@@ -160,15 +180,13 @@ pub(crate) fn original(policy: &Policy, part: PartRef<'_>) -> Option<Part> {
 pub(crate) fn bytes_of(put: &[Part]) -> u64 {
     let bytes = put.iter().map(|part| match PartRef::from(part) {
         PartRef::Media { data, .. } => data.decoded_len(),
-        part => Text::of_part(part).map_or(0, |text| text.bytes()),
+        part => Text::from(part).bytes(),
     });
     bytes.sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
     use crate::format::ResultHead;
 
@@ -206,7 +224,8 @@ mod tests {
                     parts: list.to_vec(),
                     call: None,
                 };
-                assert!(seen.insert(identity(&content).0), "{id:?} {list:?}");
+                let (print, _) = identity(&content, &content.texts());
+                assert!(seen.insert(print), "{id:?} {list:?}");
             }
         }
     }

@@ -27,9 +27,8 @@ mod meter;
 mod payload;
 
 #[cfg(feature = "tiktoken")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tiktoken")))]
-pub use encoding::Encoding;
-pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
+pub(crate) use encoding::Encoding;
+pub(crate) use meter::{Meter, PER_MESSAGE, Text};
 
 /// Counts tokens. Closures are counters: `|text: &str| text.len() as u64 / 4`.
 ///

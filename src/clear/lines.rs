@@ -20,10 +20,10 @@ use crate::json::Frame;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL, cleared_arguments};
 use crate::preview::Previewer;
 use crate::preview::text::lines::count_lines;
-use crate::report::{Change, Decision, DecisionFailure, ErrorSource, Outcome, Reason, Subject};
+use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Subject};
 use crate::session::Session;
 use crate::slots::{Grounds, Item, Place, bytes_of};
-use crate::tokens::Meter;
+use crate::tokens::{Meter, Text};
 
 /// A result, a call's arguments or a user's text that a pass has examined: the decision about it, and its
 /// replacement.
@@ -168,7 +168,8 @@ impl SlotEdit {
     /// Sets the size to that of `put`. Returns true if that is a gain.
     pub(super) fn resize(&mut self, meter: &Meter, put: &[Part]) -> bool {
         let decision = &mut self.decision;
-        decision.resize(bytes_of(put), meter.parts(put.iter().map(PartRef::from)));
+        let texts = put.iter().map(|part| Text::from(PartRef::from(part)));
+        decision.resize(bytes_of(put), meter.sum(texts));
         decision.bytes.gains(decision.tokens.unwrap_or_default())
     }
 }
@@ -179,58 +180,43 @@ pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
     lines.join("\n")
 }
 
-/// The result or call that a line is about.
-pub(super) struct Source<'s> {
+/// Drafts the lines of one result, of a call's arguments or of a user's text, and gives each content a name that is unique
+/// within the pass.
+pub(super) struct Drafts<'d> {
+    pub(super) session: &'d Session,
+    /// The names used in this pass, and the digest of what is stored under each.
+    pub(super) names: &'d mut HashMap<Key, String>,
     pub(super) id: Id,
-    pub(super) tool: &'s str,
-    pub(super) policy: &'s Policy,
+    /// True if an earlier result has the same id. This one then gets its digest in its name, whichever pass clears it.
+    pub(super) repeats_id: bool,
+    pub(super) tool: &'d str,
+    pub(super) policy: &'d Policy,
     pub(super) previewer: Previewer,
     /// Maximum length of a preview.
     pub(super) length: PreviewLength,
-    pub(super) subject: Subject,
-    /// The first failure of a user's code, which gave the id or a preview.
-    pub(super) failure: Option<DecisionFailure>,
+    /// Number of bytes left for hints that do not lead into a store.
+    pub(super) room: usize,
+    /// The decision about it, which records failures of a user's code.
+    pub(super) decision: &'d mut Decision,
 }
 
-/// Writes the lines of one pass, and gives each content a name that is unique within the pass.
-pub(super) struct Stubs<'a> {
-    session: &'a Session,
-    /// Ids of the results so far, and the first result that has each. A later result with the same id gets its digest
-    /// in its name, whichever pass clears it.
-    ids: HashMap<&'a str, Place>,
-    is_repeated_id: bool,
-    /// Number of bytes left, in this result, for hints that do not lead into a store.
-    room: usize,
-    /// The names used in this pass, and the digest of what is stored under each.
-    names: HashMap<Key, String>,
-}
-
-impl<'a> Stubs<'a> {
-    pub(super) fn new(session: &'a Session) -> Self {
-        Self {
-            session,
-            ids: HashMap::new(),
-            is_repeated_id: false,
-            room: SEVERAL,
-            names: HashMap::new(),
-        }
-    }
-
-    /// Moves on to a result, or a user's text.
-    pub(super) fn begin(&mut self, item: &Item<'a>) {
-        self.is_repeated_id = *self.ids.entry(item.call_id).or_insert(item.place) != item.place;
-        self.room = SEVERAL;
-    }
-
+impl Drafts<'_> {
     /// The line for a part. `number` counts the result's parts from 1.
-    pub(super) fn part(&mut self, of: &mut Source<'_>, part: PartRef<'_>, number: usize) -> Line {
+    pub(super) fn part(&mut self, part: PartRef<'_>, number: usize) -> Line {
         let (content, mime) = match part {
             PartRef::Text(text) => {
-                let own = self.session.apparent_hints(of.policy, text);
-                if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
+                let own = self.session.apparent_hints(self.policy, text);
+                if let Some(line) = own.and_then(|own| self.hints(text, own, number)) {
                     return line;
                 }
-                return self.text(of, text, number);
+                let line = self.text(text, number);
+                if line.text.len() < text.len() {
+                    return line;
+                }
+                return Line {
+                    text: text.to_owned(),
+                    origin: Origin::Itself,
+                };
             }
             PartRef::Json(value) | PartRef::Opaque(value) => {
                 (value.to_string().into(), "application/json")
@@ -241,7 +227,7 @@ impl<'a> Stubs<'a> {
                 None => (data.raw(), "text/plain"),
             },
             PartRef::Link { url, .. } => {
-                let draft = Draft::new(Kind::Link, 0, of.tool, String::new());
+                let draft = Draft::new(Kind::Link, 0, self.tool, String::new());
                 let text = self.session.hint(draft, Some(Location::new(url)));
                 if url.len() <= MAX_LINK && self.has_room_for(&text) {
                     let origin = Origin::There(Vec::new());
@@ -251,34 +237,33 @@ impl<'a> Stubs<'a> {
             }
         };
         let preview = match part {
-            PartRef::Json(_) => preview(of, &String::from_utf8_lossy(&content)),
+            PartRef::Json(_) => self.preview(&String::from_utf8_lossy(&content)),
             _ => String::new(),
         };
-        self.store(of, content, Some(mime), preview, number)
+        self.store(content, Some(mime), preview, number)
     }
 
     /// The line for an ordinary text.
-    fn text(&mut self, of: &mut Source<'_>, text: &str, number: usize) -> Line {
-        let preview = preview(of, text);
-        let content = Bytes::copy_from_slice(text.as_bytes());
-        let line = self.store(of, content, None, preview, number);
-        if line.text.len() < text.len() {
-            return line;
-        }
-        Line {
-            text: text.to_owned(),
-            origin: Origin::Itself,
-        }
+    fn text(&mut self, text: &str, number: usize) -> Line {
+        let preview = self.preview(text);
+        self.store(
+            Bytes::copy_from_slice(text.as_bytes()),
+            None,
+            preview,
+            number,
+        )
+    }
+
+    /// The preview of a text that is cleared.
+    fn preview(&mut self, text: &str) -> String {
+        let budget = self.length.bytes_for(text.len() as u64);
+        let (preview, problem) = self.previewer.show(text, budget);
+        self.decision.fail_first(ErrorSource::Callback, problem);
+        preview
     }
 
     /// The line for a text that may be hints of ours; `None` if it is certainly an ordinary text.
-    fn hints(
-        &mut self,
-        of: &mut Source<'_>,
-        text: &str,
-        own: Vec<ApparentHint>,
-        number: usize,
-    ) -> Option<Line> {
+    fn hints(&mut self, text: &str, own: Vec<ApparentHint>, number: usize) -> Option<Line> {
         let mut locations = HashSet::new();
         let is_new = |own: &ApparentHint| {
             let stored = own.stored.as_ref();
@@ -298,24 +283,48 @@ impl<'a> Stubs<'a> {
         }
         let (mut texts, mut shown) = (Vec::new(), Vec::new());
         for own in own {
-            let one = self.shown(of, own);
+            let one = self.shown(own);
             // The final preview is made from the stored content. Until that has been read, the shown
             // preview is used instead, because it gives a preview of the same length.
             let (preview, _) = one.previewer.show(&one.own.hint.preview, one.budget);
             texts.push(one.text(self.session, preview));
             shown.push(one);
         }
-        let preview = preview(of, text);
-        let content = Bytes::copy_from_slice(text.as_bytes());
-        let otherwise = self.store(of, content, None, preview, number);
+        let otherwise = self.text(text, number);
         Some(Line {
             text: join(texts.iter().map(String::as_str)),
             origin: Origin::Apparent(shown, Box::new(otherwise)),
         })
     }
 
-    /// Uses up room for a line that does not lead into a store; `false` if its result has too
-    /// little left.
+    /// A hint in the conversation, and its replacement if it is one of ours.
+    fn shown(&self, own: ApparentHint) -> Shown {
+        let hint = &own.hint;
+        // At most what is shown now: text that was not worth showing then is not worth it now. The words of a page say
+        // which lines it showed, so no others stand below them.
+        let budget = match hint.kind {
+            Kind::Page { .. } | Kind::Matches => 0,
+            _ => self.length.bytes_for(hint.bytes).min(hint.preview.len()),
+        };
+        let mut draft = Draft {
+            hint: hint.clone(),
+            subject: self.decision.subject,
+            ..Draft::new(hint.kind, hint.bytes, self.tool, String::new())
+        };
+        // Words of our own are said anew. Others stay, since they may say something that is said nowhere else.
+        let is_usual = self.session.prose.of_hint(&draft, self.session.reader()) == hint.prose;
+        draft.words = (!is_usual).then(|| hint.prose.clone());
+        draft.hint.kind = Kind::Cleared;
+        Shown {
+            draft,
+            previewer: self.previewer.clone(),
+            budget,
+            was_previewed_in: self.policy.preview_length.bytes_for(hint.bytes),
+            own,
+        }
+    }
+
+    /// Uses up room for a line that does not lead into a store; `false` if too little is left.
     fn has_room_for(&mut self, line: &str) -> bool {
         let left = self.room.checked_sub(line.len() + 1);
         self.room = left.unwrap_or(self.room);
@@ -323,18 +332,12 @@ impl<'a> Stubs<'a> {
     }
 
     /// A target whose name no other content has in this pass.
-    pub(super) fn target(
-        &mut self,
-        id: &Id,
-        suffix: &str,
-        mime: Option<&str>,
-        digest: &str,
-    ) -> Target {
-        let target = Target::new(&self.session.roots, Phase::Clear, id, suffix, mime, digest);
+    pub(super) fn target(&mut self, suffix: &str, mime: Option<&str>, content: &[u8]) -> Target {
+        let (roots, digest) = (&self.session.roots, digest(content));
+        let target = Target::new(roots, Phase::Clear, &self.id, suffix, mime, &digest);
         let first = self.names.entry(target.first.clone());
-        let is_used = first.or_insert_with(|| digest.to_owned()) != digest;
-        let is_repeated = self.is_repeated_id && id.text.is_some() && !id.is_given;
-        if is_used || is_repeated {
+        let is_used = *first.or_insert_with(|| digest.clone()) != digest;
+        if is_used || self.repeats_id && self.id.text.is_some() && !self.id.is_given {
             target.second_only()
         } else {
             target
@@ -345,18 +348,17 @@ impl<'a> Stubs<'a> {
     /// the content is gone. `number` counts the contents of a result, or of a call, from 1.
     pub(super) fn store(
         &mut self,
-        of: &Source<'_>,
         content: Bytes,
         mime: Option<&str>,
         preview: String,
         number: usize,
     ) -> Line {
-        let mut draft = Draft::new(Kind::Cleared, content.len() as u64, of.tool, preview);
-        draft.subject = of.subject;
+        let mut draft = Draft::new(Kind::Cleared, content.len() as u64, self.tool, preview);
+        draft.subject = self.decision.subject;
         let media = mime.filter(|mime| *mime != "application/json");
         draft.hint.lines = media.is_none().then(|| count_lines(&content));
         draft.mime = media.map(str::to_owned);
-        let Some(backend) = of.policy.backend() else {
+        let Some(backend) = self.policy.backend() else {
             let mut text = self.session.hint(draft, None);
             // A few such notices are enough; further ones are left empty.
             if !self.has_room_for(&text) {
@@ -366,10 +368,10 @@ impl<'a> Stubs<'a> {
             return Line { text, origin };
         };
         let mut suffix = suffix(number);
-        if of.subject == Subject::Arguments {
+        if draft.subject == Subject::Arguments {
             suffix.insert_str(0, "-args");
         }
-        let target = self.target(&of.id, &suffix, mime, &digest(&content));
+        let target = self.target(&suffix, mime, &content);
         Line {
             text: (self.session).hint(draft.clone(), Some(target.expected(backend))),
             origin: Origin::New {
@@ -380,41 +382,4 @@ impl<'a> Stubs<'a> {
             },
         }
     }
-
-    /// A hint in the conversation, and its replacement if it is one of ours.
-    fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
-        let hint = &own.hint;
-        // At most what is shown now: text that was not worth showing then is not worth it now. The words of a page say
-        // which lines it showed, so no others stand below them.
-        let budget = match hint.kind {
-            Kind::Page { .. } | Kind::Matches => 0,
-            _ => of.length.bytes_for(hint.bytes).min(hint.preview.len()),
-        };
-        let mut draft = Draft {
-            hint: hint.clone(),
-            subject: of.subject,
-            ..Draft::new(hint.kind, hint.bytes, of.tool, String::new())
-        };
-        // Words of our own are said anew. Others stay, since they may say something that is said nowhere else.
-        let is_usual = self.session.prose.of_hint(&draft, self.session.reader()) == hint.prose;
-        draft.words = (!is_usual).then(|| hint.prose.clone());
-        draft.hint.kind = Kind::Cleared;
-        Shown {
-            draft,
-            previewer: of.previewer.clone(),
-            budget,
-            was_previewed_in: of.policy.preview_length.bytes_for(hint.bytes),
-            own,
-        }
-    }
-}
-
-/// The preview of a text that is cleared.
-fn preview(of: &mut Source<'_>, text: &str) -> String {
-    let budget = of.length.bytes_for(text.len() as u64);
-    let (preview, problem) = of.previewer.show(text, budget);
-    if let (None, Some(problem)) = (&of.failure, problem) {
-        of.failure = Some(ErrorSource::Callback.said(&problem));
-    }
-    preview
 }

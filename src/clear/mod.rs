@@ -3,8 +3,8 @@
 //!
 //! 1. **Repeat**: if the loop passed originals in again, the replacements of earlier passes are put over them
 //!    (`slots/overlay.rs`). The pass then goes over what is shown.
-//! 2. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Nothing is counted if its bytes alone prove
-//!    that it is under the threshold. If the loop knows the provider's last count, only the messages after it are counted.
+//! 2. **Count** (`scan.rs`): one reading of the conversation gives its tokens. Nothing is counted if its bytes alone prove
+//!    that it is under the threshold. If the loop knows the provider's last count, only the messages after it are read.
 //! 3. **Decide** (`propose.rs`): if the count is above the threshold, each old result is proposed for clearing, along with
 //!    its call's arguments if those are cleared too. A result is left alone if the model has not answered it, if it is in
 //!    the newest rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide otherwise.
@@ -26,11 +26,10 @@ mod propose;
 mod scan;
 
 use crate::error::OffloadError;
-use crate::format::Conversation;
 use crate::middleware::Turn;
 use crate::report::{Report, Subject};
 use crate::session::Session;
-use crate::slots::{Memory, Overlay, Repeated, Slots, repeat};
+use crate::slots::{Memory, Overlay, Slots, apply, repeat};
 
 pub(crate) use pass::pass;
 pub(crate) use scan::count_tokens;
@@ -44,31 +43,21 @@ pub(crate) async fn clear(
 ) -> Result<Report, OffloadError> {
     let conversation = &*turn.conversation;
     let mut overlay = Overlay::new(conversation);
-    let repeated = repeated(session, memory, conversation, &mut overlay);
-    let taken = repeated.passed;
-    let (mut report, new) = pass(session, memory, turn, taken, &mut overlay).await?;
+    let mut repeated = Vec::new();
+    if session.clears() && !memory.known().decisions.is_empty() {
+        let known = memory.known();
+        let mut slots = Slots::of(conversation, 0, &known.originals);
+        if (slots.items.iter()).any(|item| known.decided_about(item).is_some()) {
+            slots = slots.counted(&session.meter);
+            repeated = repeat(session, &known, &slots, &mut overlay);
+        }
+    }
+    let (mut report, new) = pass(session, memory, turn, &mut overlay).await?;
     let puts = overlay.puts;
-    puts.apply(turn.conversation);
+    apply(puts, turn.conversation);
     memory.replace(new, turn.conversation);
-    report.decisions.extend(repeated.decisions);
+    report.decisions.extend(repeated);
     let decisions = &mut report.decisions;
     decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
     Ok(report)
-}
-
-/// Puts what earlier passes decided over a conversation. Counts tokens only if there is anything to repeat.
-fn repeated(
-    session: &Session,
-    memory: &Memory,
-    conversation: &dyn Conversation,
-    overlay: &mut Overlay<'_>,
-) -> Repeated {
-    let known = memory.known();
-    if session.clears() && !known.decisions.is_empty() {
-        let slots = Slots::of(conversation, &known.originals);
-        if (slots.items.iter()).any(|item| known.decided_about(item).is_some()) {
-            return repeat(session, &known, &slots.counted(&session.meter), overlay);
-        }
-    }
-    Repeated::default()
 }

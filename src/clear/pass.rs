@@ -20,37 +20,59 @@ use crate::hint::Kind;
 use crate::middleware::Turn;
 use crate::preview::text::utf8::text_of;
 use crate::read_back::{shows_only, texts_in};
-use crate::report::{CountKind, Decision, ErrorSource, Outcome, Reason, Report};
+use crate::report::{CountKind, Decision, ErrorSource, Outcome, Reason, Report, TokenCount};
+use crate::rounds::last_turn;
 use crate::session::Session;
-use crate::slots::{Memory, Overlay, Place, Slots};
+use crate::slots::{Anchor, Memory, Overlay, Place, Slots};
 
 /// Number of edits that ask stores at once.
 const AT_ONCE: usize = 8;
 
-/// Makes a pass before this `turn` over the conversation that `overlay` shows, in which places that are `taken` have been
-/// decided about. Many new texts are counted on another thread. Content that was stored before an error stays stored.
-/// Returns the report, which is not passed to observers yet, and what was decided about which places.
+/// Makes a pass before this `turn` over the conversation that `overlay` shows. Many new texts are counted on another
+/// thread. Content that was stored before an error stays stored. Returns the report, which is not passed to observers yet,
+/// and what was decided about which places.
 pub(crate) async fn pass(
     session: &Session,
     memory: &Memory,
     turn: &Turn<'_>,
-    taken: HashSet<Place>,
     overlay: &mut Overlay<'_>,
 ) -> Result<(Report, Vec<(Place, Decided)>), OffloadError> {
     let bounds = Bounds::of(&session.settings, turn);
-    let counted = match turn.repeats_only {
-        true => None,
-        false => count(session, memory, overlay, turn, bounds.threshold).await,
-    };
-    let (tokens, anchor) = counted.unzip();
-    let mut edits = Vec::new();
-    if let Some(tokens) = tokens
-        && tokens.counted > bounds.threshold
-        && tokens.count_kind == CountKind::Counted
-    {
-        let known = memory.known();
-        let slots = Slots::of(overlay, &known.originals).counted(&session.meter);
-        edits = choose(session, bounds, &known, &slots, taken, tokens.counted);
+    let (mut tokens, mut anchor, mut edits) = (None, None, Vec::new());
+    if session.clears() && !turn.repeats_only {
+        // The last request ended where the last assistant turn begins.
+        anchor = turn.last_usage.and_then(|usage| {
+            let last_turn = last_turn(overlay)?;
+            Some(Anchor { usage, last_turn })
+        });
+        let saved = anchor.map_or(0, |anchor| memory.known().saved_since(anchor));
+        let (from, tools, usage) = match anchor {
+            Some(anchor) => (anchor.last_turn, &[][..], anchor.usage),
+            None => (0, turn.tools, 0),
+        };
+        let mut slots = Slots::of(overlay, from, &memory.known().originals);
+        // Tokens that may have been added since.
+        let limit = bounds.threshold.saturating_add(saved).checked_sub(usage);
+        let (new, count_kind) = count(&session.meter, overlay, &slots, tools, limit).await;
+        let counted = usage.saturating_add(new).saturating_sub(saved);
+        tokens = Some(TokenCount {
+            counted,
+            count_kind,
+            threshold: match bounds.threshold {
+                0 => session.settings.max_tokens_for_clear,
+                threshold => threshold,
+            },
+            usage: anchor.map(|anchor| anchor.usage),
+        });
+        if counted > bounds.threshold && count_kind == CountKind::Counted {
+            let known = memory.known();
+            if from > 0 {
+                slots = Slots::of(overlay, 0, &known.originals);
+            }
+            let slots = slots.counted(&session.meter);
+            let taken = overlay.passed.clone();
+            edits = choose(session, bounds, &known, &slots, taken, counted);
+        }
     }
     commit(session, bounds.at_least, &mut edits).await?;
     let mut known = memory.known();
@@ -80,7 +102,7 @@ pub(crate) async fn pass(
         }
     }
     report.tokens = tokens;
-    if let Some(anchor) = anchor.flatten() {
+    if let Some(anchor) = anchor {
         known.record_saved(anchor, report.cleared_input_tokens());
     }
     if !known.has_told {
@@ -210,7 +232,7 @@ async fn preview_of_content(
         // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
         Err(error) => {
             if let Some(error) = error {
-                decision.fail(ErrorSource::Store.said(&error));
+                decision.fail(ErrorSource::Store, error.to_string());
             }
             return Err(Reason::StoreFailed);
         }
@@ -224,7 +246,7 @@ async fn preview_of_content(
     }
     let text = texts_in(hint, &content).unwrap_or(&content);
     let (preview, problem) = previewer.show(&text_of(text), shown.budget);
-    decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
+    decision.fail_first(ErrorSource::Callback, problem);
     Ok(Some(preview))
 }
 
@@ -297,7 +319,7 @@ async fn store_given(
         location = stores.save(&backend, &target, content, decision).await?;
     }
     let put = replacement.show(location.as_ref()).map_err(|error| {
-        edit.decision.fail(ErrorSource::Handler.said(&error));
+        edit.decision.fail(ErrorSource::Handler, error.to_string());
         NotDone::Kept(Reason::Handler)
     })?;
     edit.resize(&stores.session.meter, &put);
@@ -332,9 +354,8 @@ impl Stores<'_> {
         let address = Arc::as_ptr(store).cast::<()>().addr();
         let down = || self.down.lock().unwrap_or_else(PoisonError::into_inner);
         if down().contains(&address) {
-            decision.fail(
-                ErrorSource::Store.said("not tried: the store was unavailable during this pass"),
-            );
+            let error = "not tried: the store was unavailable during this pass";
+            decision.fail(ErrorSource::Store, error);
             return Err(None);
         }
         let answer = answer.await;

@@ -1,19 +1,20 @@
 //! Proposes what to clear, result by result: everything old that gains anything, oldest first.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::lines::{Content, Line, Origin, SlotEdit, Source, Stubs};
+use super::lines::{Content, Drafts, Line, Origin, SlotEdit};
+use crate::backend::Key;
 use crate::backend::content::Id;
-use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::config::Settings;
+use crate::config::{Policy, Settings};
 use crate::guard::{HandlerError, guard};
 use crate::handler::{Action, ClearHandler, ToolOutcome};
-use crate::json::{Frame, Leaving, leaving};
+use crate::json::{Leaving, leaving};
 use crate::middleware::Turn;
+use crate::ours::SEVERAL;
 use crate::preview::text::lines::opening;
-use crate::report::{ErrorSource, Outcome, Reason, Subject};
+use crate::report::{Decision, ErrorSource, Outcome, Reason, Subject};
 use crate::session::Session;
 use crate::slots::{Item, Known, Place, Slots};
 
@@ -69,7 +70,8 @@ pub(super) struct Planner<'a> {
     takes_short_errors: bool,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
     taken: HashSet<Place>,
-    stubs: Stubs<'a>,
+    /// The names used so far, and the digest of what is stored under each.
+    names: HashMap<Key, String>,
 }
 
 /// Decides about every result, oldest first, of a conversation of `counted` tokens, but for places that are `taken`.
@@ -90,10 +92,9 @@ pub(super) fn choose<'a>(
         short_errors: Vec::new(),
         takes_short_errors: false,
         taken,
-        stubs: Stubs::new(session),
+        names: HashMap::new(),
     };
     for item in slots.results() {
-        planner.stubs.begin(item);
         planner.choose_item(item);
         if session.settings.clear_tool_inputs {
             planner.choose_arguments(item);
@@ -103,7 +104,6 @@ pub(super) fn choose<'a>(
     if policy.backend().is_some() && policy.clears() {
         for item in &slots.items {
             if planner.takes_text(item, counted) {
-                planner.stubs.begin(item);
                 planner.choose_item(item);
             }
         }
@@ -123,7 +123,6 @@ impl<'a> Planner<'a> {
             if left <= i128::from(self.bounds.threshold) {
                 return;
             }
-            self.stubs.begin(item);
             self.choose_item(item);
             if let Some(edit) = self.edits.pop().filter(SlotEdit::goes) {
                 left -= edit.freed();
@@ -153,28 +152,26 @@ impl<'a> Planner<'a> {
             if stays == Reason::ShortError {
                 self.short_errors.push((self.edits.len(), item));
             }
-            return self.keep(item, stays);
+            return self.edits.push(SlotEdit::new(item, Outcome::Kept(stays)));
         }
-        let subject = item.place.subject;
-        let mut failure = None;
-        if let (Subject::Result, Some(handler)) = (subject, policy.hooks.clear_handler.clone()) {
-            match self.ask(&*handler, item) {
+        let mut edit = SlotEdit::new(item, Outcome::Cleared);
+        if item.place.subject == Subject::Result
+            && let Some(handler) = &policy.hooks.clear_handler
+        {
+            match self.ask(&**handler, item) {
                 Ok(edit) => return self.edits.push(edit),
-                Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
+                Err(error) => {
+                    let error = error.map(|error| error.to_string());
+                    edit.decision.fail_first(ErrorSource::Handler, error);
+                }
             }
         }
-        let mut of = self.source(item, item.tool, subject);
-        of.failure = failure.or(of.failure);
+        let mut drafts = self.drafts(item, None, &mut edit.decision);
         let mut lines = Vec::new();
         for (part, number) in item.content.parts().iter().zip(1..) {
-            lines.push(self.stubs.part(&mut of, *part, number));
+            lines.push(drafts.part(*part, number));
         }
-        self.propose(item, lines, None, of);
-    }
-
-    /// Keeps an item as it is.
-    fn keep(&mut self, item: &Item<'_>, reason: Reason) {
-        self.edits.push(SlotEdit::new(item, Outcome::Kept(reason)));
+        self.propose(edit, lines, policy);
     }
 
     /// Returns true if an item is a user's text that goes, in a conversation of `counted` tokens. In an emergency, so does
@@ -207,66 +204,82 @@ impl<'a> Planner<'a> {
         }
         let above = self.session.settings.clear_tool_inputs_above;
         let known = self.known.settled.get(&item.grounds).copied();
+        let mut edit = SlotEdit::new(item, Outcome::Cleared);
         let stays = known
             .or((item.bytes <= above as u64).then_some(Reason::WithinLimit))
             .or(call.is_signed.then_some(Reason::Signed))
             .or(item.is_fixed.then_some(Reason::Ambiguous));
         if let Some(stays) = stays {
-            return self.keep(item, stays);
+            edit.keep(stays);
+            return self.edits.push(edit);
         }
         let text = call.arguments.text();
         let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
-            return self.keep(item, Reason::AlreadyHint);
+            edit.keep(Reason::AlreadyHint);
+            return self.edits.push(edit);
         };
-        let of = self.source(result, item.tool, Subject::Arguments);
+        let mut drafts = self.drafts(result, None, &mut edit.decision);
         let mut lines = Vec::new();
         for (content, number) in contents.into_iter().zip(1..) {
             let shown = match frame {
-                Some(_) => of.length.bytes_for(content.len() as u64),
+                Some(_) => drafts.length.bytes_for(content.len() as u64),
                 None => 0,
             };
             let preview = opening(&content, shown.min(MAX_FIRST_LINE)).to_owned();
-            lines.push((self.stubs).store(&of, content.into(), None, preview, number));
+            lines.push(drafts.store(content.into(), None, preview, number));
         }
-        self.propose(item, lines, frame, of);
+        edit.frame = frame;
+        self.propose(edit, lines, policy);
     }
 
-    /// The names and the previewer for a result, its call or a user's text, which gets a preview of the length that a
-    /// truncated result has.
-    fn source(&self, item: &Item<'_>, tool: &'a str, subject: Subject) -> Source<'a> {
+    /// The names and the previewer for a result, its call's arguments or a user's text, as the `decision` says. A text of a
+    /// user gets a preview of the length that a truncated result has. `own` is a handler's id.
+    fn drafts<'d>(
+        &'d mut self,
+        item: &Item<'d>,
+        own: Option<&str>,
+        decision: &'d mut Decision,
+    ) -> Drafts<'d> {
         let session = self.session;
         let policy = session.policy(item.tool);
         let call = || self.slots.call_of(item);
-        let ((id, failure), length) = match subject {
-            Subject::UserText => ((Id::of_call(""), None), policy.preview_length),
+        let (id, length) = match decision.subject {
+            Subject::UserText => (Id::of_call(""), policy.preview_length),
             Subject::Result | Subject::Arguments => {
-                let id = session.id(Phase::Clear, item.call_id, None, call);
+                let id = session.id(Phase::Clear, own, call, decision);
                 (id, policy.stub_length)
             }
         };
-        Source {
+        let tool = match decision.subject {
+            Subject::Arguments => self
+                .slots
+                .call(item)
+                .map_or(item.tool, |(_, call)| call.name),
+            Subject::Result | Subject::UserText => item.tool,
+        };
+        Drafts {
+            session,
+            names: &mut self.names,
             id,
+            repeats_id: item.repeats_id,
             tool,
             policy,
             previewer: policy.previewer(tool, || call().arguments),
             length,
-            subject,
-            failure,
+            room: SEVERAL,
+            decision,
         }
     }
 
     /// Proposes to replace an item by lines, if that is expected to be a gain.
-    fn propose(&mut self, item: &Item<'_>, lines: Vec<Line>, frame: Option<Frame>, of: Source<'_>) {
+    fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, policy: &Policy) {
         let is_new = |line: &Line| matches!(line.origin, Origin::New { .. });
-        let outcome = match of.policy.backend() {
+        edit.decision.outcome = match policy.backend() {
             None => Outcome::Lost,
             Some(_) if lines.iter().any(is_new) => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        let mut edit = SlotEdit::new(item, outcome);
-        edit.frame = frame;
-        edit.decision.fail_first(of.failure);
         let put = edit.put(&lines);
         let is_gain = edit.resize(&self.session.meter, &put);
         edit.content = Content::Lines(lines);
@@ -290,10 +303,9 @@ impl Planner<'_> {
         if item.id.digest != item.grounds.print {
             return Ok(SlotEdit::new(item, Outcome::Kept(Reason::AlreadyHint)));
         }
-        let call = self.slots.call_of(item);
         let parts = item.content.parts().iter();
         let outcome = ToolOutcome {
-            call: call.clone(),
+            call: self.slots.call_of(item),
             parts: parts.map(|part| (*part).into()).collect(),
             is_error: item.grounds.is_error,
         };
@@ -306,28 +318,22 @@ impl Planner<'_> {
         let arguments = replacement.arguments.as_deref();
         let arguments = arguments.map(|text| self.arguments(item, text));
         let arguments = arguments.transpose().map_err(Some)?.flatten();
-        let session = self.session;
-        let (mut failure, mut store) = (None, None);
+        let (session, mut store, mut location) = (self.session, None, None);
+        let mut edit = SlotEdit::new(item, Outcome::Lost);
         if let (Some(content), Some(backend)) =
             (&replacement.content, session.policy(item.tool).backend())
         {
-            let own = replacement.id.as_deref();
-            let (id, wrong) = session.id(Phase::Clear, &call.id, own, || call.clone());
-            failure = wrong;
-            let target = self.stubs.target(&id, "", None, &digest(content));
+            let mut drafts = self.drafts(item, replacement.id.as_deref(), &mut edit.decision);
+            let target = drafts.target("", None, content);
+            edit.decision.outcome = Outcome::Replaced;
+            location = Some(target.expected(backend));
             store = Some((Arc::clone(backend), target));
         }
-        let (location, outcome) = match &store {
-            Some((backend, target)) => (Some(target.expected(backend)), Outcome::Replaced),
-            None => (None, Outcome::Lost),
-        };
         let shown = replacement.show(location.as_ref()).map_err(Some)?;
-        let mut edit = SlotEdit::new(item, outcome);
         edit.content = Content::Given(Box::new(replacement), store);
         edit.resize(&session.meter, &shown);
-        edit.decision.fail_first(failure);
         if let Some(mut arguments) = arguments {
-            arguments.decision.outcome = outcome;
+            arguments.decision.outcome = edit.decision.outcome;
             self.taken.insert(arguments.place);
             edit.arguments = Some(Box::new(arguments));
         }

@@ -10,6 +10,8 @@ use super::BuildError;
 use crate::backend::BackendError;
 use crate::error::OffloadError;
 use crate::report::{Decision, ErrorSource};
+#[cfg(feature = "tiktoken")]
+use crate::tokens::Encoding;
 use crate::tokens::{CountTokens, Estimate};
 
 /// Maximum length of a preview, depending on its text.
@@ -180,9 +182,9 @@ impl TokenCounter {
         match self {
             Self::Estimate => Ok(Arc::new(Estimate)),
             #[cfg(feature = "tiktoken")]
-            Self::O200kBase => Ok(Arc::new(crate::tokens::Encoding::o200k_base())),
+            Self::O200kBase => Ok(Arc::new(Encoding(tiktoken_rs::o200k_base_singleton))),
             #[cfg(feature = "tiktoken")]
-            Self::Cl100kBase => Ok(Arc::new(crate::tokens::Encoding::cl100k_base())),
+            Self::Cl100kBase => Ok(Arc::new(Encoding(tiktoken_rs::cl100k_base_singleton))),
             #[cfg(not(feature = "tiktoken"))]
             Self::O200kBase | Self::Cl100kBase => Err(BuildError::CounterNotCompiledIn),
         }
@@ -229,7 +231,7 @@ impl OnStoreFailure {
         decision: &mut Decision,
         error: BackendError,
     ) -> Result<bool, OffloadError> {
-        decision.fail(ErrorSource::Store.said(&error));
+        decision.fail(ErrorSource::Store, error.to_string());
         self.keeps(&decision.tool, &decision.call_id, error)
     }
 

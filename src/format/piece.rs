@@ -100,6 +100,14 @@ impl<'m> Arguments<'m> {
         field.map_or(Self::Text(""), |field| Self::Json(field.json()))
     }
 
+    /// The arguments as a part.
+    pub(crate) fn part(self) -> PartRef<'m> {
+        match self {
+            Self::Text(text) => PartRef::Text(text),
+            Self::Json(json) => PartRef::Json(json),
+        }
+    }
+
     /// The arguments' text, as `Display` gives it.
     pub(crate) fn text(self) -> Cow<'m, str> {
         match self {

@@ -13,7 +13,7 @@ use crate::format::PartRef;
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
-use crate::slots::{Grounds, Item, Memory, Place, Slots, original};
+use crate::slots::{Item, Memory, Place, Slots, original};
 use crate::truncate::truncate;
 
 /// Number of results that are treated at once.
@@ -25,8 +25,6 @@ pub(super) struct Arrived {
     pub(super) decision: Decision,
     /// The parts to show and the decision to remember; `None` if the result stays.
     pub(super) put: Option<(Vec<Part>, Decided)>,
-    /// The grounds on which the result stays for good.
-    kept: Option<Grounds>,
 }
 
 /// Truncates the results among `items` about which nothing was decided. What stays, for a reason
@@ -55,11 +53,19 @@ pub(super) async fn arrive(
     let mut arrived = Vec::new();
     for mut batch in batches {
         batch.retain(|item| !memory.known().kept.contains(&item.grounds));
-        let batch = batch.into_iter().map(|item| treat(session, slots, item));
-        for one in join_all(batch).await {
-            let one = one?;
-            memory.known().kept.extend(one.kept);
-            arrived.push(one);
+        let treated = batch.iter().map(|item| treat(session, slots, item));
+        for (item, treated) in batch.iter().zip(join_all(treated).await) {
+            let (decision, put) = treated?;
+            let has_failed =
+                decision.error.is_some() || decision.outcome == Outcome::Kept(Reason::StoreFailed);
+            if put.is_none() && !has_failed {
+                memory.known().kept.insert(item.grounds);
+            }
+            arrived.push(Arrived {
+                place: item.place,
+                decision,
+                put,
+            });
         }
     }
     Ok(arrived)
@@ -81,35 +87,27 @@ fn may_change(policy: &Policy, item: &Item<'_>) -> bool {
         || item.content.parts().iter().any(is_long)
 }
 
+/// The decision about a result, and with it what takes its place and is remembered, unless it stays.
 async fn treat(
     session: &Session,
     slots: &Slots<'_>,
     item: &Item<'_>,
-) -> Result<Arrived, OffloadError> {
+) -> Result<(Decision, Option<(Vec<Part>, Decided)>), OffloadError> {
     let policy = session.policy(item.tool);
-    let mut arrived = Arrived {
-        place: item.place,
-        decision: item.decision(Outcome::Kept(Reason::Ambiguous)),
-        put: None,
-        kept: Some(item.grounds),
-    };
+    let kept = |reason| item.decision(Outcome::Kept(reason));
     let originals = item.content.parts().iter();
     let originals: Option<Vec<Part>> = originals.map(|part| original(policy, *part)).collect();
     let Some(originals) = originals else {
-        return Ok(arrived);
+        return Ok((kept(Reason::Ambiguous), None));
     };
     // Hints over a limit that has become smaller since still lead to their originals.
     match are_hints(session, policy, item.bytes, &originals).await {
-        Ok(true) => {
-            arrived.decision.outcome = Outcome::Kept(Reason::AlreadyHint);
-            return Ok(arrived);
-        }
+        Ok(true) => return Ok((kept(Reason::AlreadyHint), None)),
         Ok(false) => {}
         Err(error) => {
-            arrived.decision.outcome = Outcome::Kept(Reason::StoreFailed);
-            arrived.decision.fail(ErrorSource::Store.said(&error));
-            arrived.kept = None;
-            return Ok(arrived);
+            let mut decision = kept(Reason::StoreFailed);
+            decision.fail(ErrorSource::Store, error.to_string());
+            return Ok((decision, None));
         }
     }
     let output = ToolOutput {
@@ -118,40 +116,28 @@ async fn treat(
     };
     let mut truncated = truncate(session, &slots.call_of(item), output).await?;
     let Some(decision) = truncated.report.decisions.pop() else {
-        arrived.decision.outcome = Outcome::Kept(Reason::Excluded);
-        return Ok(arrived);
+        return Ok((kept(Reason::Excluded), None));
     };
-    // The pass counts what is shown now.
-    let (message, tokens) = (arrived.decision.message, None);
-    arrived.decision = Decision {
-        message,
-        tokens,
+    let mut decision = Decision {
+        message: Some(item.place.message),
         ..decision
     };
-    let decision = &mut arrived.decision;
     match decision.outcome {
-        Outcome::Kept(reason) => {
-            if decision.error.is_some() || reason == Reason::StoreFailed {
-                arrived.kept = None;
-            }
-        }
+        Outcome::Kept(_) => return Ok((decision, None)),
         // One of several texts could not be stored. Written down, that half would be repeated for ever.
         Outcome::Truncated if decision.error_source == Some(ErrorSource::Store) => {
             decision.keep(Reason::StoreFailed);
-            arrived.kept = None;
+            return Ok((decision, None));
         }
-        _ => {
-            let decided = Decided {
-                slot: item.id,
-                moment: Moment::Arrival,
-                put: WrittenPart::all(&truncated.parts, &originals),
-                locations: decision.locations.clone(),
-            };
-            arrived.put = Some((truncated.parts, decided));
-            arrived.kept = None;
-        }
+        _ => {}
     }
-    Ok(arrived)
+    let decided = Decided {
+        slot: item.id,
+        moment: Moment::Arrival,
+        put: WrittenPart::all(&truncated.parts, &originals),
+        locations: decision.locations.clone(),
+    };
+    Ok((decision, Some((truncated.parts, decided))))
 }
 
 /// Returns true if a result is over the limit, and within it but for hints that show only what is

@@ -2,7 +2,7 @@
 
 use crate::fingerprint::FieldPrint;
 use crate::format::{Conversation, PartRef};
-use crate::rounds::{Item, ItemContent, items};
+use crate::rounds::{Item, ItemContent, read};
 
 /// Random characters from which a call's id is taken for one that no other conversation has.
 const MIN_RANDOM: usize = 12;
@@ -37,7 +37,7 @@ fn is_random(id: &str, tool: &str) -> bool {
 /// before it count. A history that has lost its calls is named by its first result and that result's
 /// texts, since an id alone may be seen in a location. Who does not know `secret` can't compute it.
 pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Option<String> {
-    let items = items(conversation);
+    let items = read(conversation, 0).items;
     let is_text = |item: &Item<'_>| matches!(item.content, ItemContent::Text(_));
     let before = items.iter().take_while(|item| is_text(item)).count();
     let first = items.get(before)?;

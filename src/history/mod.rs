@@ -17,8 +17,6 @@
 mod arrivals;
 mod beginning;
 
-use std::collections::HashSet;
-
 use futures_util::future::join;
 
 use crate::backend::BackendError;
@@ -28,8 +26,8 @@ use crate::error::OffloadError;
 use crate::middleware::Turn;
 use crate::report::{ErrorSource, Outcome, Reason, Report};
 use crate::session::Session;
-use crate::slots::{Item, Memory, Overlay, Place, Puts, Slots, repeat};
-use arrivals::arrive;
+use crate::slots::{Item, Memory, Overlay, Puts, Slots, apply, repeat};
+use arrivals::{Arrived, arrive};
 
 pub(crate) use beginning::beginning;
 
@@ -52,7 +50,7 @@ pub(crate) async fn reduce(
     loop {
         left -= 1;
         if let Some((puts, report)) = attempt(session, memory, &turn, left == 0).await? {
-            puts.apply(turn.conversation);
+            apply(puts, turn.conversation);
             return Ok(report);
         }
     }
@@ -68,7 +66,7 @@ async fn attempt(
     let records = memory.records(session);
     // The store is asked first, and reads while the history is read here.
     let (caught_up, slots) = join(memory.catch_up(session, records), async {
-        Slots::of(&*turn.conversation, &memory.known().originals)
+        Slots::of(&*turn.conversation, 0, &memory.known().originals)
     })
     .await;
     // Applies `on_offload_error` to records that can't be read or written.
@@ -88,7 +86,7 @@ async fn attempt(
         (repeated, known.records)
     };
     let mut report = Report {
-        decisions: repeated.decisions,
+        decisions: repeated,
         ..Report::default()
     };
     if let Err(error) = caught_up {
@@ -97,17 +95,33 @@ async fn attempt(
         return Ok(Some((overlay.puts, report)));
     }
     let repeated_puts = overlay.puts.clone();
-    let taken = repeated.passed;
-    let decided = decide(
-        session,
-        memory,
-        turn,
-        &slots,
-        taken,
-        &mut overlay,
-        &mut report,
-    );
-    let decided = decided.await?;
+    let is_decided = |item: &Item<'_>| turn.repeats_only || overlay.puts.contains_key(&item.place);
+    let arrived = arrive(session, memory, &slots, is_decided).await?;
+    let mut decided = Vec::new();
+    for Arrived {
+        place,
+        decision,
+        put,
+    } in arrived
+    {
+        report.decisions.push(decision);
+        if let Some((put, new)) = put {
+            overlay.put(place, put);
+            decided.push(new);
+        }
+    }
+    let (mut cleared, new) = pass(session, memory, turn, &mut overlay).await?;
+    let items = slots.by_place();
+    for (place, new) in new {
+        // It is about the original, and not about what was shown of that.
+        if let Some(item) = items.get(&place) {
+            let slot = item.id;
+            decided.push(Decided { slot, ..new });
+        }
+    }
+    report.decisions.append(&mut cleared.decisions);
+    report.decisions.sort_by_key(|decision| decision.message);
+    (report.tokens, report.notice) = (cleared.tokens, cleared.notice);
     let problem = if decided.is_empty() {
         None
     } else if is_last {
@@ -126,50 +140,11 @@ async fn attempt(
     for decision in &mut report.decisions {
         if decision.outcome.is_change() && decision.outcome != Outcome::Repeated {
             decision.keep(Reason::StoreFailed);
-            decision.fail_first(ErrorSource::Store.said(&problem));
+            decision.fail_first(ErrorSource::Store, Some(problem.clone()));
         }
     }
     report.records_error = Some(problem);
     Ok(Some((repeated_puts, report)))
-}
-
-/// Truncates what is new and runs the clear pass, over the overlay, but for places that are `taken`. Returns
-/// what is to be written down.
-async fn decide(
-    session: &Session,
-    memory: &Memory,
-    turn: &Turn<'_>,
-    slots: &Slots<'_>,
-    taken: HashSet<Place>,
-    overlay: &mut Overlay<'_>,
-    report: &mut Report,
-) -> Result<Vec<Decided>, OffloadError> {
-    let is_decided = |item: &Item<'_>| turn.repeats_only || overlay.is_put(item.place);
-    let arrived = arrive(session, memory, slots, is_decided).await?;
-    let mut decided = Vec::new();
-    for one in arrived {
-        report.decisions.push(one.decision);
-        if let Some((put, new)) = one.put {
-            overlay.put(one.place, put);
-            decided.push(new);
-        }
-    }
-    let (mut cleared, new) = pass(session, memory, turn, taken, overlay).await?;
-    let items = slots.by_place();
-    for (place, new) in new {
-        // It is about the original, and not about what was shown of that.
-        if let Some(item) = items.get(&place) {
-            decided.push(Decided {
-                slot: item.id,
-                ..new
-            });
-        }
-    }
-    report.decisions.append(&mut cleared.decisions);
-    report.decisions.sort_by_key(|decision| decision.message);
-    report.tokens = cleared.tokens;
-    report.notice = cleared.notice;
-    Ok(decided)
 }
 
 const BUSY: &str = "other processes kept deciding about the same conversation, so nothing new was done: \

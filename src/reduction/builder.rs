@@ -309,7 +309,6 @@ impl Builder {
         if settings.max_tokens_for_clear == 0 && all().any(Policy::clears) {
             return Err(BuildError::ZeroThreshold);
         }
-        let meter = Meter::new(counter);
         settings.preview_length = default.preview_length;
         let shared = Shared {
             settings,
@@ -321,7 +320,12 @@ impl Builder {
             on_report: self.on_report,
             marks: Arc::default(),
         };
-        Ok(ToolReduction::over(Session::new(shared, roots, meter)))
+        Ok(ToolReduction::over(Session {
+            shared: Arc::new(shared),
+            roots,
+            meter: Meter::new(counter),
+            longest_preview: usize::MAX,
+        }))
     }
 }
 

@@ -9,7 +9,7 @@ fn call(id: &str, name: &str) -> ToolCall {
 /// For each result: the place of its call (message.call) and its age when `keep` rounds are kept.
 fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Option<Reason>)> {
     let conversation = Messages::new(Plain, &mut messages);
-    let items = items(&conversation);
+    let items = read(&conversation, 0).items;
     let results = items.iter().filter_map(|item| match item.content {
         ItemContent::Result { call, .. } => Some((call, item.reason_of_age(keep))),
         _ => None,

@@ -99,7 +99,7 @@ impl Memory {
         if decided.is_empty() {
             return;
         }
-        let slots = Slots::of(conversation, &HashMap::new());
+        let slots = Slots::of(conversation, 0, &HashMap::new());
         let items = slots.by_place();
         let mut known = self.known();
         for (place, decided) in decided {
@@ -252,7 +252,7 @@ mod tests {
     fn are_decided(known: &Known, contents: &[&str]) -> Vec<bool> {
         let mut messages = results(contents);
         let conversation = Messages::new(Plain, &mut messages);
-        let slots = Slots::of(&conversation, &known.originals);
+        let slots = Slots::of(&conversation, 0, &known.originals);
         slots
             .results()
             .map(|item| known.decided_about(item).is_some())
@@ -270,7 +270,7 @@ mod tests {
             index: 0,
         };
         let decided = Decided {
-            slot: Slots::of(&conversation, &HashMap::new()).by_place()[&place].id,
+            slot: Slots::of(&conversation, 0, &HashMap::new()).by_place()[&place].id,
             moment: Moment::Pass,
             put: vec![WrittenPart::New(hint.into())],
             locations: Vec::new(),

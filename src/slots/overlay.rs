@@ -14,29 +14,29 @@ use crate::format::{Arguments, Call, Conversation, PartRef, Piece, Place, Places
 use crate::report::{Decision, Outcome, Subject};
 use crate::rounds::Item;
 use crate::session::Session;
+use crate::tokens::Text;
 
 /// A borrowed conversation, and what is shown in place of some of its results and arguments.
 /// Dropping it leaves the messages unchanged.
 pub(crate) struct Overlay<'c> {
     under: &'c dyn Conversation,
     pub(crate) puts: Puts,
+    /// The places that passes have decided about before: they are not decided again.
+    pub(crate) passed: HashSet<Place>,
 }
 
 /// Replacements, by place.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Puts(BTreeMap<Place, Vec<Part>>);
+pub(crate) type Puts = BTreeMap<Place, Vec<Part>>;
 
-impl Puts {
-    /// Changes the messages.
-    pub(crate) fn apply(self, conversation: &mut dyn Conversation) {
-        for (place, put) in self.0 {
-            let (message, index) = (place.message, place.index);
-            let text = || only_text(&put).unwrap_or_default().to_owned();
-            match place.subject {
-                Subject::Result => conversation.replace_result(message, index, put),
-                Subject::Arguments => conversation.replace_arguments(message, index, text()),
-                Subject::UserText => conversation.replace_text(message, index, text()),
-            }
+/// Changes the messages.
+pub(crate) fn apply(puts: Puts, conversation: &mut dyn Conversation) {
+    for (place, put) in puts {
+        let (message, index) = (place.message, place.index);
+        let text = || only_text(&put).unwrap_or_default().to_owned();
+        match place.subject {
+            Subject::Result => conversation.replace_result(message, index, put),
+            Subject::Arguments => conversation.replace_arguments(message, index, text()),
+            Subject::UserText => conversation.replace_text(message, index, text()),
         }
     }
 }
@@ -45,7 +45,8 @@ impl<'c> Overlay<'c> {
     pub(crate) fn new(under: &'c dyn Conversation) -> Self {
         Self {
             under,
-            puts: Puts::default(),
+            puts: Puts::new(),
+            passed: HashSet::new(),
         }
     }
 
@@ -60,13 +61,9 @@ impl<'c> Overlay<'c> {
             Subject::UserText => text.is_some(),
         };
         if fits {
-            self.puts.0.insert(place, put);
+            self.puts.insert(place, put);
         }
         fits
-    }
-
-    pub(crate) fn is_put(&self, place: Place) -> bool {
-        self.puts.0.contains_key(&place)
     }
 }
 
@@ -79,7 +76,7 @@ impl Conversation for Overlay<'_> {
         let (mut places, mut is_replaced) = (Places::of(message), false);
         self.under.visit(message, &mut |piece| {
             let place = places.see(piece);
-            let put = place.and_then(|place| self.puts.0.get(&place));
+            let put = place.and_then(|place| self.puts.get(&place));
             let is_result = matches!(piece, Piece::Result(_));
             if is_result {
                 is_replaced = put.is_some();
@@ -112,22 +109,15 @@ impl Conversation for Overlay<'_> {
     }
 }
 
-/// The decisions that were repeated over a conversation.
-#[derive(Debug, Default)]
-pub(crate) struct Repeated {
-    pub(crate) decisions: Vec<Decision>,
-    /// The places that passes have decided about: they are not decided again.
-    pub(crate) passed: HashSet<Place>,
-}
-
 /// Puts what was decided before over the conversation of `slots`, for loops that pass in the original history every turn.
+/// Returns the decisions that were repeated.
 pub(crate) fn repeat(
     session: &Session,
     known: &Known,
     slots: &Slots<'_>,
     overlay: &mut Overlay<'_>,
-) -> Repeated {
-    let mut repeated = Repeated::default();
+) -> Vec<Decision> {
+    let mut repeated = Vec::new();
     for item in &slots.items {
         let Some(decided) = known.decided_about(item) else {
             continue;
@@ -141,9 +131,9 @@ pub(crate) fn repeat(
             continue;
         };
         if decided.moment == Moment::Pass {
-            repeated.passed.insert(item.place);
+            overlay.passed.insert(item.place);
         }
-        repeated.decisions.push(decision);
+        repeated.push(decision);
     }
     repeated
 }
@@ -168,7 +158,8 @@ fn repeat_one(
     }
     let mut decision = item.decision(Outcome::Repeated);
     decision.locations.clone_from(&decided.locations);
-    let tokens = || session.meter.parts(put.iter().map(PartRef::from));
+    let texts = put.iter().map(|part| Text::from(PartRef::from(part)));
+    let tokens = || session.meter.sum(texts);
     decision.resize(bytes, item.tokens.map_or(0, |_| tokens()));
     overlay.put(item.place, put).then_some(decision)
 }

@@ -1,7 +1,6 @@
 //! OpenAI's encodings, made safe for any text.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use tiktoken_rs::CoreBPE;
 
@@ -12,45 +11,15 @@ use super::CountTokens;
 /// none, anywhere, which changes it by a few tokens at most.
 const MAX_PIECE: usize = 4 * 1024;
 
-/// An encoding of OpenAI's: exact counts for its models, and a good estimate for others.
+/// An encoding of OpenAI's, by its tables: exact counts for its models, and a good estimate for others.
 ///
-/// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
-/// about 0.1 s and 45 MB, once for each process. This happens on the first count.
-#[derive(Clone, Copy)]
-pub struct Encoding {
-    name: &'static str,
-    tables: fn() -> &'static CoreBPE,
-}
-
-impl fmt::Debug for Encoding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Encoding({})", self.name)
-    }
-}
-
-impl Encoding {
-    /// The encoding of GPT-4o and later.
-    #[must_use]
-    pub fn o200k_base() -> Self {
-        Self {
-            name: "o200k_base",
-            tables: tiktoken_rs::o200k_base_singleton,
-        }
-    }
-
-    /// The encoding of GPT-4 and GPT-3.5.
-    #[must_use]
-    pub fn cl100k_base() -> Self {
-        Self {
-            name: "cl100k_base",
-            tables: tiktoken_rs::cl100k_base_singleton,
-        }
-    }
-}
+/// Names of special tokens in a text count as ordinary text. Loading the tables takes about 0.1 s and 45 MB, once for each
+/// process. This happens on the first count.
+pub(crate) struct Encoding(pub(crate) fn() -> &'static CoreBPE);
 
 impl CountTokens for Encoding {
     fn count(&self, text: &str) -> u64 {
-        let encoding = (self.tables)();
+        let encoding = (self.0)();
         let none_special = HashSet::new();
         // If the encoder fails, use the number of bytes, which is never too low.
         pieces(text)
@@ -81,22 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_shows_the_name() {
-        assert_eq!(
-            format!("{:?}", Encoding::o200k_base()),
-            "Encoding(o200k_base)"
-        );
-    }
-
-    #[test]
     fn special_tokens_are_ordinary_text() {
-        let tokens = Encoding::o200k_base().count("<|endoftext|>");
+        let tokens = Encoding(tiktoken_rs::o200k_base_singleton).count("<|endoftext|>");
         assert!(tokens > 1, "{tokens}");
     }
 
     #[test]
     fn l7_no_length_of_text_panics() {
-        let counter = Encoding::cl100k_base();
+        let counter = Encoding(tiktoken_rs::cl100k_base_singleton);
         for text in [
             " ".repeat(1_500_000),
             "a".repeat(1_500_000),

@@ -22,8 +22,9 @@ pub(super) async fn truncate(
 ) -> Result<(Vec<Part>, Decision), OffloadError> {
     let is_lossy = arrived.iter().any(|(_, bytes)| bytes.is_some());
     let parts: Vec<Part> = arrived.iter().map(|(part, _)| part.clone()).collect();
+    let mut decision = job.decision(Outcome::Kept(Reason::Handler));
     // A page must be shown as it is: a handler that cuts it makes the model read forever.
-    let decided = if is_own_page(job, &parts) {
+    let action = if is_own_page(job, &parts) {
         Ok(Action::Default)
     } else {
         let outcome = ToolOutcome {
@@ -33,28 +34,26 @@ pub(super) async fn truncate(
         };
         guard_future("the truncation handler", handler.handle(outcome)).await
     };
-    let done = |shown: Vec<Part>, mut decision: Decision| {
-        decision.bytes = Change {
-            before: parts.iter().map(text_bytes).sum(),
-            after: shown.iter().map(text_bytes).sum(),
-        };
-        Ok((shown, decision))
-    };
-    let error = match decided {
+    let shown = match action {
         // The parts shown would differ from the original bytes, which would be stored nowhere.
-        Ok(Action::Keep) if !is_lossy => {
-            return done(parts.clone(), job.decision(Outcome::Kept(Reason::Handler)));
-        }
+        Ok(Action::Keep) if !is_lossy => Some(Ok(parts.clone())),
         Ok(Action::Default | Action::Keep) => None,
-        Ok(Action::Replace(replacement)) => match replace(job, &parts, &replacement).await? {
-            Ok((shown, decision)) => return done(shown, decision),
-            Err(error) => Some(error),
-        },
-        Err(error) => Some(error),
+        Ok(Action::Replace(new)) => Some(replace(job, &parts, &new, &mut decision).await?),
+        Err(error) => Some(Err(error)),
     };
-    let failure = error.map(|error| ErrorSource::Handler.said(&error));
+    let error = match shown.transpose() {
+        Ok(Some(shown)) => {
+            decision.bytes = Change {
+                before: parts.iter().map(text_bytes).sum(),
+                after: shown.iter().map(text_bytes).sum(),
+            };
+            return Ok((shown, decision));
+        }
+        Ok(None) => None,
+        Err(error) => Some(error.to_string()),
+    };
     let (parts, mut decision) = whole::truncate(job, arrived, is_broken).await?;
-    decision.fail_first(failure);
+    decision.fail_first(ErrorSource::Handler, error);
     Ok((parts, decision))
 }
 
@@ -62,12 +61,12 @@ pub(super) async fn truncate(
 async fn replace(
     job: Job<'_>,
     parts: &[Part],
-    replacement: &Replacement,
-) -> Result<Result<(Vec<Part>, Decision), HandlerError>, OffloadError> {
-    let mut decision = job.decision(Outcome::Lost);
-    if let Some(content) = replacement.content.clone() {
-        let (id, failure) = job.id(replacement.id.as_deref());
-        decision.fail_first(failure);
+    new: &Replacement,
+    decision: &mut Decision,
+) -> Result<Result<Vec<Part>, HandlerError>, OffloadError> {
+    decision.outcome = Outcome::Lost;
+    if let Some(content) = new.content.clone() {
+        let id = job.id(new.id.as_deref(), decision);
         let target = job.target(&id, 1, &digest(&content));
         match target.save(job.backend, content).await {
             Ok(location) => {
@@ -76,15 +75,14 @@ async fn replace(
             }
             Err(error) => {
                 let rule = job.session.settings.on_offload_error;
-                if rule.apply(&mut decision, error)? {
+                if rule.apply(decision, error)? {
                     decision.outcome = Outcome::Kept(Reason::StoreFailed);
-                    return Ok(Ok((parts.to_vec(), decision)));
+                    return Ok(Ok(parts.to_vec()));
                 }
             }
         }
     }
-    let shown = replacement.show(decision.locations.first());
-    Ok(shown.map(|shown| (shown, decision)))
+    Ok(new.show(decision.locations.first()))
 }
 
 fn is_own_page(job: Job<'_>, parts: &[Part]) -> bool {

@@ -8,7 +8,7 @@ use crate::backend::layout::Phase;
 use crate::config::{Policy, PreviewLength};
 use crate::content::{Part, ToolCall};
 use crate::read_back::{named_in, page_of_other};
-use crate::report::{Change, Decision, DecisionFailure, Outcome, Reason, Subject};
+use crate::report::{Change, Decision, Outcome, Reason, Subject};
 use crate::session::Session;
 
 /// A call whose result is truncated.
@@ -18,6 +18,9 @@ pub(super) struct Job<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) policy: &'a Policy,
     pub(super) backend: &'a dyn Backend,
+    /// The largest number of bytes of text that the result may have and stay whole.
+    pub(super) limit: u64,
+    pub(super) preview_length: PreviewLength,
 }
 
 impl<'a> Job<'a> {
@@ -30,21 +33,12 @@ impl<'a> Job<'a> {
             call,
             policy,
             backend: &**backend,
+            limit: match policy.skip_truncation {
+                true => u64::MAX,
+                false => policy.max_length_for_trunc as u64,
+            },
+            preview_length: policy.preview_length.capped(session.longest_preview),
         })
-    }
-
-    pub(super) fn preview_length(&self) -> PreviewLength {
-        self.policy
-            .preview_length
-            .capped(self.session.longest_preview)
-    }
-
-    /// The largest number of bytes of text that a result may have and stay whole.
-    pub(super) fn limit(&self) -> u64 {
-        match self.policy.skip_truncation {
-            true => u64::MAX,
-            false => self.policy.max_length_for_trunc as u64,
-        }
     }
 
     /// The text of a part, if it counts towards the limit. JSON is measured by itself: over the limit it is treated as
@@ -54,7 +48,7 @@ impl<'a> Job<'a> {
             Part::Text(text) => Some(text.into()),
             Part::Json(value) => {
                 let text = value.to_string();
-                (text.len() as u64 > self.limit()).then(|| text.into())
+                (text.len() as u64 > self.limit).then(|| text.into())
             }
             Part::Media { .. } | Part::Link { .. } | Part::Opaque(_) => None,
         }
@@ -63,15 +57,14 @@ impl<'a> Job<'a> {
     /// The id under which the result is stored, and a decision about it, without sizes.
     pub(super) fn begin(&self) -> (Id, Decision) {
         let mut decision = self.decision(Outcome::Kept(Reason::WithinLimit));
-        let (id, failure) = self.id(None);
-        decision.fail_first(failure);
-        (id, decision)
+        (self.id(None, &mut decision), decision)
     }
 
-    /// The id under which the result is stored, and what was wrong with that of a user's code, such as a handler's `own`.
-    pub(super) fn id(&self, own: Option<&str>) -> (Id, Option<DecisionFailure>) {
+    /// The id under which the result is stored. The `decision` says what was wrong with that of a user's code, such as a
+    /// handler's `own`.
+    pub(super) fn id(&self, own: Option<&str>, decision: &mut Decision) -> Id {
         let call = || self.call.clone();
-        self.session.id(Phase::Truncate, &self.call.id, own, call)
+        self.session.id(Phase::Truncate, own, call, decision)
     }
 
     /// A decision about the result, without sizes.

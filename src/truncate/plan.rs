@@ -75,7 +75,7 @@ pub(super) fn plan<'a>(
     longest.sort_by_key(|text| (Reverse(text.text.len()), text.slot));
     let at_least = previewed(job, &longest);
     let bytes: u64 = texts.iter().map(|text| text.text.len() as u64).sum();
-    if at_least == 0 && bytes <= job.limit() && texts.iter().all(|text| text.raw.is_none()) {
+    if at_least == 0 && bytes <= job.limit && texts.iter().all(|text| text.raw.is_none()) {
         return Vec::new();
     }
     // The number after the name is not known yet; six digits are as long as it can get.
@@ -144,7 +144,7 @@ impl ResultPlanner<'_> {
             // Shares only get smaller from here on: if one cut gains nothing now, further counts
             // won't help.
             let length = cut.iter().map(|text| text.text.len() as u64).sum();
-            let share = self.job.preview_length().bytes_for(length) / count.max(1);
+            let share = self.job.preview_length.bytes_for(length) / count.max(1);
             let cuts = cut.iter().map(|text| self.cut(text, share));
             let mut cuts = cuts.collect::<Option<Vec<_>>>()?;
             // Bytes that can't be shown are stored all the same.
@@ -166,7 +166,7 @@ impl ResultPlanner<'_> {
         let others = rest.iter().filter(|text| text.raw.is_none());
         let others = others.map(|text| text.text.len() as u64);
         let bytes: u64 = cuts.iter().map(|cut| cut.bytes).chain(others).sum();
-        bytes <= self.job.limit()
+        bytes <= self.job.limit
     }
 
     /// Cuts the text to a preview, if that gains anything.
@@ -191,7 +191,7 @@ impl ResultPlanner<'_> {
             length += text.text.len() as u64;
         }
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
-        let budget = self.job.preview_length().bytes_for(length);
+        let budget = self.job.preview_length.bytes_for(length);
         let preview = self.job.policy.preview.show(&joined, budget);
         joined.push_str(&manifest);
         self.new_cut(texts.iter().collect(), Some(manifest), &joined, preview)

@@ -36,7 +36,7 @@ pub(super) async fn truncate(
 ) -> Result<(Vec<Part>, Decision, Option<ToolError>), OffloadError> {
     // A text in UTF-16 may have twice as many bytes as it has when it is shown, and a byte-order mark. One that has
     // more is over the limit, and so far that a hint is always a gain.
-    let mut most = job.limit().saturating_mul(2).saturating_add(4);
+    let mut most = job.limit.saturating_mul(2).saturating_add(4);
     // A user's preview sees the whole text.
     if job.policy.hooks.preview.is_some() {
         most = most.max(MAX_WHOLE);
@@ -59,7 +59,7 @@ pub(super) async fn truncate(
         };
         head.push(chunk);
         // Very many small parts take more memory than their bytes.
-        let is_scattered = head.count() > MAX_PARTS && length > job.limit().saturating_mul(2);
+        let is_scattered = head.count() > MAX_PARTS && length > job.limit.saturating_mul(2);
         if length > most || is_scattered {
             let long = long.insert(LongText::new(job));
             for chunk in std::mem::take(&mut head).into_chunks() {
@@ -215,7 +215,7 @@ impl<'a> LongText<'a> {
                 text_of(&bytes).into_owned(),
             ),
             Kept::Spilled(_) | Kept::Lost => {
-                let share = job.preview_length().bytes_for(self.sketch.bytes());
+                let share = job.preview_length.bytes_for(self.sketch.bytes());
                 let preview = self.sketch.show(share);
                 let mut draft = Draft::new(Kind::Truncated, self.bytes, &job.call.name, preview);
                 draft.hint.lines = Some(self.sketch.lines());

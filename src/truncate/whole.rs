@@ -37,7 +37,7 @@ pub(super) async fn truncate(
         }
     }
     if let ([text], [_]) = (&texts[..], &arrived[..])
-        && text.text.len() as u64 > job.limit()
+        && text.text.len() as u64 > job.limit
         && let Some(stored) = job.named(text.bytes().len() as u64).await
         && let Some(page) = job
             .page(stored, text.bytes(), text.text.len() as u64, &mut decision)
@@ -48,12 +48,11 @@ pub(super) async fn truncate(
     let broken = is_broken.then(|| arrived.len() - 1);
     let mut hints = Vec::new();
     // Names follow the order of the parts: `<id>`, `<id>-2`, …
-    for (cut, number) in plan(job, &id, &texts, arrived.len(), broken)
+    for (mut cut, number) in plan(job, &id, &texts, arrived.len(), broken)
         .into_iter()
         .zip(1..)
     {
-        let problem = cut.problem.as_ref();
-        decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(problem)));
+        decision.fail_first(ErrorSource::Callback, cut.problem.take());
         let content = cut.content();
         let target = job.target(&id, number, &digest(&content));
         let location = match target.save(job.backend, content).await {

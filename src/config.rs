@@ -314,6 +314,29 @@ impl Settings {
         }
     }
 
+    /// The policy of the tool `name` over `global` hooks; `None` means a tool without its own policy.
+    pub(crate) fn policy_of(&self, name: Option<&str>, global: &Hooks) -> Policy {
+        let nothing = ToolPolicy::default();
+        let own = name
+            .and_then(|name| self.tool_config.get(name))
+            .unwrap_or(&nothing);
+        let mut hooks = own.hooks.clone().or(global.clone());
+        // A preview chosen by name also overrides the global one.
+        if own.preview.is_some() && own.hooks.preview.is_none() {
+            hooks.preview = None;
+        }
+        let mut policy = self.policy(own, hooks);
+        // A tool's own limit means what it says: results within it stay whole (O1).
+        if own.max_length_for_trunc.is_some() && own.preview_above.is_none() {
+            policy.preview_above = None;
+        }
+        let is_in =
+            |list: &[String]| name.is_some_and(|name| list.iter().any(|listed| listed == name));
+        policy.skip_truncation |= is_in(&self.trunc_exclude_tools);
+        policy.skip_clear |= is_in(&self.clear_exclude_tools);
+        policy
+    }
+
     /// A digest that is the same in every build. The URLs of stores are left out: they may hold secrets, and
     /// another way to the same store changes nothing.
     pub(crate) fn digest(&self) -> String {

@@ -91,7 +91,7 @@ pub(super) fn policies(
     // Sessions made from this reduction must fit too, whatever their id.
     let roots = roots(settings)?.session(&longest_session());
     let policy = |tool: Option<String>| {
-        let mut policy = Policy::resolve(settings, hooks, tool.as_deref());
+        let mut policy = settings.policy_of(tool.as_deref(), hooks);
         for (field, length) in [
             ("preview_length", policy.preview_length),
             ("stub_length", policy.stub_length),

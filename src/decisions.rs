@@ -1,7 +1,6 @@
 //! Decisions about the results, calls and users' texts of a conversation, and what takes their place: in memory, and as
 //! records, one small object for each call that decided something, in a row that any process can read from its beginning.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -79,44 +78,6 @@ pub(crate) struct Decided {
     /// Locations of the original.
     #[serde(rename = "at", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) locations: Vec<Location>,
-}
-
-/// All decisions about one conversation so far. For each slot and moment the last one counts.
-#[derive(Debug, Default)]
-pub(crate) struct Decisions {
-    known: HashMap<(SlotId, Moment), Decided>,
-    /// Locations of originals, the next to be looked at first.
-    locations: VecDeque<Location>,
-}
-
-impl Decisions {
-    /// Adds decisions, which count from now on.
-    pub(crate) fn add(&mut self, decisions: Vec<Decided>) {
-        for decided in decisions {
-            self.locations.extend(decided.locations.iter().cloned());
-            self.known.insert((decided.slot, decided.moment), decided);
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
-    /// At most so many locations of originals, others each time until all were given.
-    pub(crate) fn in_turn(&mut self, most: usize) -> Vec<Location> {
-        let most = most.min(self.locations.len());
-        let given = self.locations.iter().take(most).cloned().collect();
-        self.locations.rotate_left(most);
-        given
-    }
-
-    /// The decision to repeat. A result that the model has not answered is still what it was when it
-    /// arrived.
-    pub(crate) fn about(&self, slot: SlotId, is_answered: bool) -> Option<&Decided> {
-        let at = |moment| self.known.get(&(slot, moment));
-        let pass = at(Moment::Pass).filter(|_| is_answered);
-        pass.or_else(|| at(Moment::Arrival))
-    }
 }
 
 /// The records of one session, made with the same settings.
@@ -264,37 +225,6 @@ mod tests {
         let put = WrittenPart::all(&parts(&["head", "hint", "image"]), &originals);
         let new = WrittenPart::New("hint".into());
         assert_eq!(put, [WrittenPart::Kept(0), new, WrittenPart::Kept(1)]);
-    }
-
-    #[test]
-    fn c13_an_unanswered_result_is_what_it_was_when_it_arrived() {
-        let slot = SlotId { digest: 1, nth: 0 };
-        let decided = |moment, text: &str| Decided {
-            slot,
-            moment,
-            put: vec![WrittenPart::New(text.into())],
-            locations: Vec::new(),
-        };
-        let mut decisions = Decisions::default();
-        decisions.add(vec![
-            decided(Moment::Pass, "old"),
-            decided(Moment::Pass, "cleared"),
-        ]);
-        let about = |decisions: &Decisions, is_answered| {
-            decisions
-                .about(slot, is_answered)
-                .map(|decided| decided.put.clone())
-        };
-        let put = |text: &str| Some(vec![WrittenPart::New(text.into())]);
-        assert_eq!(
-            (about(&decisions, true), about(&decisions, false)),
-            (put("cleared"), None)
-        );
-        decisions.add(vec![decided(Moment::Arrival, "cut")]);
-        assert_eq!(
-            (about(&decisions, true), about(&decisions, false)),
-            (put("cleared"), put("cut"))
-        );
     }
 
     fn at_arrival(text: &str) -> Vec<Decided> {

@@ -1,7 +1,7 @@
 //! The memory of a process of one conversation: what was decided, in this process or in records of a store, and
 //! what it has worked out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
@@ -9,8 +9,9 @@ use futures_util::future::{join_all, join3};
 
 use super::Slots;
 use crate::backend::content::is_outdated;
-use crate::backend::{BackendError, ErrorKind};
-use crate::decisions::{Decided, Decisions, ReadRecord, Records};
+use crate::backend::{BackendError, ErrorKind, Location};
+use crate::decisions::{Decided, Moment, ReadRecord, Records};
+use crate::fingerprint::SlotId;
 use crate::format::{Conversation, Place};
 use crate::report::Reason;
 use crate::rounds::{Grounds, Item};
@@ -35,7 +36,10 @@ pub(crate) struct Known {
     newest: Option<SystemTime>,
     /// True if decisions of these records count no more, since they are too old.
     is_anew: bool,
-    pub(crate) decisions: Decisions,
+    /// Decisions so far. For each slot and moment the last one counts.
+    pub(crate) decisions: HashMap<(SlotId, Moment), Decided>,
+    /// Locations of originals, the next to be looked for first.
+    locations: VecDeque<Location>,
     /// The digest of the original that each replacement stands for, where loops change their messages: the
     /// occurrences of both are counted together.
     pub(crate) originals: HashMap<u128, u128>,
@@ -68,11 +72,24 @@ impl Known {
         };
     }
 
-    /// The decision to repeat about an item, if that is an original.
+    /// Adds decisions, which count from now on.
+    fn add(&mut self, decisions: Vec<Decided>) {
+        for decided in decisions {
+            self.locations.extend(decided.locations.iter().cloned());
+            let about = (decided.slot, decided.moment);
+            self.decisions.insert(about, decided);
+        }
+    }
+
+    /// The decision to repeat about an item, if that is an original. A result that the model has not answered is still what
+    /// it was when it arrived.
     pub(crate) fn decided_about(&self, item: &Item<'_>) -> Option<&Decided> {
-        let is_original = item.id.digest == item.grounds.print;
-        let decided = self.decisions.about(item.id, item.is_answered);
-        decided.filter(|_| is_original && !item.is_fixed)
+        if item.id.digest != item.grounds.print || item.is_fixed {
+            return None;
+        }
+        let at = |moment| self.decisions.get(&(item.id, moment));
+        let pass = at(Moment::Pass).filter(|_| item.is_answered);
+        pass.or_else(|| at(Moment::Arrival))
     }
 
     pub(crate) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
@@ -106,7 +123,7 @@ impl Memory {
             if let Some(replaced) = items.get(&place) {
                 let print = replaced.grounds.print;
                 known.originals.insert(print, decided.slot.digest);
-                known.decisions.add(vec![decided]);
+                known.add(vec![decided]);
             }
         }
     }
@@ -187,14 +204,21 @@ impl Memory {
                 known.forget();
                 known.is_anew = false;
             }
-            known.decisions.add(record.decisions);
+            known.add(record.decisions);
         }
         known.newest
     }
 
     /// Looks for some of the content to which hints lead. Returns true if any of it is gone.
     async fn lacks_content(&self, session: &Session) -> bool {
-        let locations = self.known().decisions.in_turn(LOOKED_FOR);
+        // Others each time, until all were looked for.
+        let locations: Vec<Location> = {
+            let mut known = self.known();
+            let locations = &mut known.locations;
+            let most = LOOKED_FOR.min(locations.len());
+            locations.rotate_left(most);
+            locations.iter().rev().take(most).cloned().collect()
+        };
         let stored = locations
             .iter()
             .filter_map(|one| session.resolve(one.as_str()));
@@ -224,7 +248,7 @@ impl Memory {
             known.records += 1;
             known.newest = records.map(|records| records.store.now());
             known.is_anew = false;
-            known.decisions.add(decisions);
+            known.add(decisions);
             return Ok(true);
         }
         // With a store, another task has read the record that was just written.
@@ -236,7 +260,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::content::ToolCall;
-    use crate::decisions::{Moment, WrittenPart};
+    use crate::decisions::WrittenPart;
     use crate::format::{Message, Messages, Plain};
     use crate::report::Subject;
 
@@ -280,6 +304,42 @@ mod tests {
         let conversation = Messages::new(Plain, &mut messages);
         memory.replace(vec![(place, decided)], &conversation);
         memory.known.into_inner().unwrap()
+    }
+
+    #[test]
+    fn c13_an_unanswered_result_is_what_it_was_when_it_arrived() {
+        let mut messages = results(&["same"]);
+        let mut known = Known::default();
+        let mut put = |known: &mut Known, moment, text: Option<&str>, is_answered| {
+            let conversation = Messages::new(Plain, &mut messages);
+            let mut slots = Slots::of(&conversation, 0, &HashMap::new());
+            slots
+                .items
+                .retain(|item| item.place.subject == Subject::Result);
+            slots.items[0].is_answered = is_answered;
+            if let Some(text) = text {
+                known.add(vec![Decided {
+                    slot: slots.items[0].id,
+                    moment,
+                    put: vec![WrittenPart::New(text.into())],
+                    locations: Vec::new(),
+                }]);
+            }
+            let decided = known.decided_about(&slots.items[0]);
+            decided.map(|decided| decided.put.clone())
+        };
+        let new = |text: &str| Some(vec![WrittenPart::New(text.into())]);
+        put(&mut known, Moment::Pass, Some("old"), true);
+        assert_eq!(
+            put(&mut known, Moment::Pass, Some("cleared"), true),
+            new("cleared")
+        );
+        assert_eq!(put(&mut known, Moment::Pass, None, false), None);
+        assert_eq!(
+            put(&mut known, Moment::Arrival, Some("cut"), true),
+            new("cleared")
+        );
+        assert_eq!(put(&mut known, Moment::Arrival, None, false), new("cut"));
     }
 
     #[test]

@@ -413,7 +413,7 @@ def slots(form, body):
                 hidden = len(found)
         elif form.name == "gemini":
             parts = message.get("parts") or []
-            signed = any("thoughtSignature" in part for part in parts)
+            signed = any(part.get("thoughtSignature") for part in parts)
             for n, part in enumerate(parts):
                 if part.get("functionResponse"):
                     found.append(((form.key, i, "parts", n, "functionResponse", "response"), "result", part["functionResponse"].get("id"), None))
@@ -695,9 +695,10 @@ def unstable(form, text, first, offcut):
     if not isinstance(body.get(form.key), list):
         return found
     spelling = {"ensure_ascii": text.isascii(), "separators": (", ", ": ") if re.match(r'{"\w+": ', text) else (",", ":")}
-    # A conversation is named by its first call, so what was sent is another one if that call was cleared.
-    first_call = next((path for path, kind, _, _ in slots(form, body) if kind == "arguments"), None)
-    is_other = first_call and at(body, *first_call) != at(shown, *first_call)
+    # A conversation is named by its first call, or by a result before it, so what was sent is another one if either was cleared.
+    before = slots(form, body)
+    first_call = next((n for n, (_, kind, _, _) in enumerate(before) if kind == "arguments"), 0)
+    is_other = any(at(body, *path) != at(shown, *path) for path, *_ in before[: first_call + 1])
     for name, base in (("original", body),) if is_other else (("original", body), ("sent", shown)):
         _, _, got = offcut.send(form, json.dumps(base | {form.key: base[form.key] + [MORE[form.key]]}, **spelling))
         next_ = json.loads(got)

@@ -34,25 +34,19 @@ pub(crate) fn shows_only(
     content: &[u8],
     own: impl Fn(&str) -> Option<String>,
 ) -> bool {
-    let is_page = matches!(shown.kind, Kind::Page { .. } | Kind::Matches);
-    let content = if is_page {
-        readable(content)
-    } else {
-        Cow::Borrowed(content)
-    };
-    let text = text_of(&content);
+    let text = text_of(content);
     let lines = || count_lines(text.as_bytes());
     let has_its_sizes =
         shown.bytes == content.len() as u64 && shown.lines.is_none_or(|shown| shown == lines());
     has_its_sizes
         && match shown.kind {
-            Kind::Truncated | Kind::Cleared => texts_in(shown, &content).is_some_and(|texts| {
+            Kind::Truncated | Kind::Cleared => texts_in(shown, content).is_some_and(|texts| {
                 let text = text_of(texts);
                 holds_only(&shown.preview, &text) || own(&text).as_ref() == Some(&shown.preview)
             }),
             Kind::Link => false,
             _ if shown.flags != Flags::default() => false,
-            Kind::Matches => matches::are_of(&shown.preview, &content),
+            Kind::Matches => matches::are_of(&shown.preview, &readable(content)),
             // A page may begin or end inside bytes that are not UTF-8, and shows them otherwise than the whole does.
             Kind::Page { .. } => text.contains(shown.preview.trim_matches('\u{fffd}')),
         }
@@ -72,22 +66,23 @@ fn readable(content: &[u8]) -> Cow<'_, [u8]> {
 const FIRST: u64 = 64;
 const MAX_DECODED: u64 = 64 << 20;
 
-/// The content that pages of `stored` are made of. What is UTF-16 is read as a whole, and kept in memory for
-/// this page.
-pub(crate) async fn decoded(stored: Stored) -> Result<Stored, BackendError> {
+/// The content that pages of `stored` are made of, and the length of what is stored in bytes. What is UTF-16 is read
+/// as a whole, and kept in memory for this page.
+pub(crate) async fn decoded(stored: Stored) -> Result<(Stored, u64), BackendError> {
     let first = stored.read(0..FIRST).await?;
     if first.total > MAX_DECODED || !is_utf16(&first.bytes) {
-        return Ok(stored);
+        return Ok((stored, first.total));
     }
     let content = stored.read(0..first.total).await?.bytes;
     let memory = Memory::new();
     memory
         .put(&stored.key, readable(&content).into_owned().into())
         .await?;
-    Ok(Stored {
+    let text = Stored {
         backend: Arc::new(memory),
         ..stored
-    })
+    };
+    Ok((text, first.total))
 }
 
 /// The bytes of stored content that can be shown: all but the manifest of joined texts. `None` if the hint says joined

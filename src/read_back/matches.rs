@@ -350,8 +350,8 @@ impl Finder {
         }
     }
 
-    /// The matches found. `None` if the search took too long and was given up.
-    pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Option<Hint> {
+    /// The matches found in stored content of `bytes` bytes. `None` if the search took too long and was given up.
+    pub(super) fn finish(mut self, bytes: u64, location: Location, prose: &Prose) -> Option<Hint> {
         if let Some(across) = &mut self.across
             && self.next.is_none()
         {
@@ -365,7 +365,7 @@ impl Finder {
         if self.patience.is_out {
             return None;
         }
-        let mut hint = Hint::new(Kind::Matches, total);
+        let mut hint = Hint::new(Kind::Matches, bytes);
         hint.location = Some(location);
         hint.prose = prose.of_matches(self.count, self.matches, self.next);
         self.shown.pop();

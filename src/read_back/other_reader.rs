@@ -48,11 +48,11 @@ pub(crate) async fn page_of_other(
     limit: usize,
 ) -> Option<Vec<Part>> {
     // Content that can't be read can't be compared.
-    let content = stored.whole().await.ok()??;
+    let whole = stored.whole().await.ok()??;
     let content = if is_utf16(result) {
-        content.as_ref().into()
+        whole.as_ref().into()
     } else {
-        readable(&content)
+        readable(&whole)
     };
     let found = find(result, &content)?;
     let beside = [&result[..found.header], &result[found.end..]];
@@ -67,7 +67,7 @@ pub(crate) async fn page_of_other(
     let mut cutter = PageCutter::new(from, None, room);
     cutter.push(&content);
     let page = cutter.finish(content.len() as u64);
-    let page = page.hint(stored.location.clone(), &session.prose);
+    let page = page.hint(whole.len() as u64, stored.location.clone(), &session.prose);
     let mut texts = vec![beside, page.render()];
     texts.retain(|text| !text.is_empty());
     Some(texts.into_iter().map(Part::Text).collect())

@@ -44,7 +44,6 @@ pub(super) struct Page {
     /// The position after its last byte.
     end: Position,
     has_next: bool,
-    total: u64,
     lines: Option<u64>,
 }
 
@@ -84,7 +83,7 @@ impl PageCutter {
         self.bytes.len() <= self.room
     }
 
-    /// Ends the page. `total` is the content's length in bytes, which may be more than was pushed.
+    /// Ends the page. `total` is the text's length in bytes, which may be more than was pushed.
     pub(super) fn finish(self, total: u64) -> Page {
         // An offset past the end of its line means the beginning of the next line.
         let from = if self.at > self.from {
@@ -107,7 +106,6 @@ impl PageCutter {
             text,
             end: from.after(&self.bytes[..stop]),
             has_next: stop < self.bytes.len(),
-            total,
             lines,
         }
     }
@@ -146,8 +144,9 @@ impl Page {
         format!("{said}\n{}", self.text)
     }
 
-    pub(super) fn hint(self, location: Location, prose: &Prose) -> Hint {
-        let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
+    /// The page below its hint. What is stored has `bytes` bytes, which in UTF-16 are others than those of its text.
+    pub(super) fn hint(self, bytes: u64, location: Location, prose: &Prose) -> Hint {
+        let mut hint = Hint::new(Kind::Page { from: self.from }, bytes);
         hint.lines = self.lines;
         hint.location = Some(location);
         hint.prose = said(prose, self.from, self.end, self.has_next);
@@ -189,18 +188,18 @@ mod tests {
             Some(2),
             500,
         );
-        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"
+        insta::assert_snapshot!(page.hint(63, Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"
         [offcut/1 page@3 63B/9L 34+14 "/x/trunc/a"] Lines 3-4. Continue with offset 5.
         line 3
         line 4
         "#);
         let page = cut(b"0123456789", Position { line: 1, byte: 4 }, None, 4);
-        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::Chinese)).render(), @r#"
+        insta::assert_snapshot!(page.hint(10, Location::new("/x/trunc/a"), &Prose::of(Language::Chinese)).render(), @r#"
         [offcut/1 page@1+4 10B/1L 40+4 "/x/trunc/a"] 第 1-1 行。续读请用 offset 1+8。
         4567
         "#);
         let page = cut(b"a\nb", Position { line: 9, byte: 0 }, None, 400);
-        insta::assert_snapshot!(page.hint(Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"[offcut/1 page@9 3B/2L 19 "/x/trunc/a"] No lines from 9 on."#);
+        insta::assert_snapshot!(page.hint(3, Location::new("/x/trunc/a"), &Prose::of(Language::English)).render(), @r#"[offcut/1 page@9 3B/2L 19 "/x/trunc/a"] No lines from 9 on."#);
     }
 
     proptest! {
@@ -215,7 +214,7 @@ mod tests {
                 prop_assert_eq!(page.lines, Some(count_lines(content.as_bytes())));
                 read.push_str(&page.text);
                 let next = page.has_next.then_some(page.end);
-                let hint = page.hint(Location::new("x"), &Prose::of(Language::English));
+                let hint = page.hint(content.len() as u64, Location::new("x"), &Prose::of(Language::English));
                 prop_assert!(shows_only(&hint, content.as_bytes(), |_| None), "{hint:?}");
                 let Some(next) = next else { break };
                 prop_assert!(next > from);
@@ -232,7 +231,7 @@ mod tests {
             let page = cut(&content, from, None, room);
             prop_assert!(page.text.len() <= room);
             prop_assert!(!page.has_next || page.end > from);
-            let mut hint = page.hint(Location::new("x"), &Prose::of(Language::English));
+            let mut hint = page.hint(content.len() as u64, Location::new("x"), &Prose::of(Language::English));
             prop_assert!(shows_only(&hint, &content, |_| None), "{hint:?}");
             hint.preview.push('x');
             prop_assert!(!shows_only(&hint, &content, |_| None) || content.contains(&b'x'));

@@ -196,7 +196,7 @@ async fn read(session: &Session, arguments: &str, room: usize) -> Result<ToolOut
     if is_plain && media_type(&stored.key).is_some() {
         return media(&stored).await;
     }
-    let stored = decoded(stored).await?;
+    let (stored, bytes) = decoded(stored).await?;
     let from = match request.offset {
         Offset::From(position) => position,
         Offset::FromEnd(_) if !is_plain => return Err(Refusal::NegativeOffset),
@@ -215,8 +215,8 @@ async fn read(session: &Session, arguments: &str, room: usize) -> Result<ToolOut
             let pattern = matches::compile(pattern, ReadFileTool::MAX_PATTERN)
                 .map_err(Refusal::InvalidPattern)?;
             let mut finder = matches::Finder::new(pattern, across_lines, from, wanted, room);
-            let total = stored.scan(|bytes, _| finder.push(bytes)).await?;
-            let hint = finder.finish(total, stored.location, prose);
+            stored.scan(|block, _| finder.push(block)).await?;
+            let hint = finder.finish(bytes, stored.location, prose);
             hint.ok_or(Refusal::SlowPattern)?.render()
         }
         #[cfg(feature = "query")]
@@ -224,9 +224,10 @@ async fn read(session: &Session, arguments: &str, room: usize) -> Result<ToolOut
             .await?
             .text(prose),
         (None, _) => {
-            let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
+            let see = |block: &[u8], total| cutter.push(block) || total <= MAX_COUNTED;
             let total = stored.scan(see).await?;
-            cutter.finish(total).hint(stored.location, prose).render()
+            let page = cutter.finish(total);
+            page.hint(bytes, stored.location, prose).render()
         }
     };
     Ok(answer.into())

@@ -396,6 +396,8 @@ async fn t14_utf16_is_stored_as_it_is_and_shown_counted_and_searched_as_text() {
             );
             // A page and matches are ours, and never stored again.
             for own in [found, page] {
+                let size_said = Hint::parse(&own).unwrap().bytes;
+                assert_eq!(size_said, bytes.len() as u64, "what is stored: {own}");
                 let again = reduction.truncate(&call("b", "f"), own).await.unwrap();
                 assert_eq!(store.len(), 1, "{:?}", again.report.decisions);
             }

@@ -301,7 +301,8 @@ impl<'a> Stubs<'a> {
             let one = self.shown(of, own);
             // The final preview is made from the stored content. Until that has been read, the shown
             // preview is used instead, because it gives a preview of the same length.
-            let (preview, _) = one.previewer.show(&one.own.hint.preview, one.budget);
+            let before = &one.own.hint.preview;
+            let (preview, _) = one.previewer.show(before, before.len(), one.budget);
             texts.push(one.text(self.session, preview));
             shown.push(one);
         }
@@ -412,7 +413,7 @@ impl<'a> Stubs<'a> {
 /// The preview of a text that is cleared.
 fn preview(of: &mut Source<'_>, text: &str) -> String {
     let budget = of.length.bytes_for(text.len() as u64);
-    let (preview, problem) = of.previewer.show(text, budget);
+    let (preview, problem) = of.previewer.show(text, text.len(), budget);
     if let (None, Some(problem)) = (&of.failure, problem) {
         of.failure = Some(ErrorSource::Callback.said(&problem));
     }

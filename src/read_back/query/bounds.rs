@@ -11,11 +11,9 @@ pub(super) const STACK: usize = 64 << 20;
 /// The part of the stack for what does not recurse, and for what recurses and is bounded otherwise.
 const RESERVE: usize = 16 << 20;
 /// The most bytes of values that a query may hold at once.
-const MAX_MEMORY: usize = 256 << 20;
+pub(super) const MAX_MEMORY: usize = 256 << 20;
 /// The greatest depth of a value. Dropping, writing and comparing it recurse.
 const MAX_DEPTH: u32 = 1_000;
-/// The most bytes of the text of one record, which is read before it has a value.
-const MAX_RECORD: u64 = if cfg!(test) { 4 << 20 } else { 48 << 20 };
 /// A query may run this long, and longer for a long text.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 500 } else { 2_000 });
 const MIN_BYTES_PER_SECOND: u64 = 8 << 20;
@@ -25,7 +23,6 @@ const CLOCK_EVERY: u64 = 1 << 10;
 thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
     static MEMORY: Cell<usize> = const { Cell::new(0) };
-    static UNPARSED: Cell<u64> = const { Cell::new(0) };
     static BOUNDS: Cell<Option<(Instant, usize)>> = const { Cell::new(None) };
 }
 
@@ -61,18 +58,9 @@ pub(super) fn step() {
     }
 }
 
-/// Counts bytes that are read for the next record.
-pub(super) fn read(bytes: usize) {
-    let unparsed = UNPARSED.get() + bytes as u64;
-    if unparsed > MAX_RECORD {
-        give_up(Refusal::LargeQuery);
-    }
-    UNPARSED.set(unparsed);
-}
-
-/// Begins with the next record.
-pub(super) fn next_record() {
-    UNPARSED.set(0);
+/// Gives up a query whose values take too much memory.
+pub(super) fn too_large<T>() -> T {
+    give_up(Refusal::LargeQuery)
 }
 
 /// Returns the depth of a container of values, of which the deepest has the depth `of_values`.
@@ -97,7 +85,7 @@ impl Charge {
     pub(super) fn add(&mut self, bytes: usize) {
         let memory = MEMORY.get().saturating_add(bytes);
         if memory > MAX_MEMORY {
-            give_up(Refusal::LargeQuery);
+            too_large()
         }
         MEMORY.set(memory);
         self.0 += bytes;

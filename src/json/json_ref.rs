@@ -13,7 +13,7 @@ pub enum JsonRef<'m> {
     Value(&'m Value),
     /// An object that a message holds as a map. Its text is compact.
     Object(&'m Map<String, Value>),
-    /// The document's original text: valid JSON.
+    /// The document's original text: valid JSON, except for arguments that a model wrote.
     Spelled(&'m str),
 }
 

@@ -71,7 +71,8 @@ pub trait Format: Send + Sync {
     /// Calls `see` with each piece of `message`, in order.
     fn visit<'m>(&self, message: &'m Self::Message, see: &mut dyn FnMut(Piece<'m>));
 
-    /// Replaces the `index`-th result, call or user's text of `message`, whichever `new` is for.
+    /// Replaces the content of the `index`-th result, the arguments of the `index`-th call or the `index`-th text of a
+    /// user, whichever `new` is. One that `message` does not have is left alone.
     fn replace(&self, message: &mut Self::Message, index: usize, new: NewPiece);
 
     /// Returns true if a user's text exists and can be replaced. By default none can, and

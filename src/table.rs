@@ -4,6 +4,7 @@
 //! its rows has as many cells. A few other lines may follow.
 
 use std::collections::HashSet;
+use std::io::Read;
 use std::ops::Range;
 
 /// Lines between the cells of drawn tables.
@@ -92,14 +93,25 @@ pub(crate) fn first_lines(text: &str) -> impl Iterator<Item = usize> {
     places.take_while(|at| *at <= MAX_AROUND)
 }
 
+/// The separator of a table that `text` begins with.
+#[cfg(feature = "query")]
+pub(crate) fn separator(text: &str) -> Option<u8> {
+    FORMS
+        .into_iter()
+        .find_map(|form| match (form, form.begins(text)) {
+            (TableForm::Separated(by), Some((0, _))) => Some(by),
+            _ => None,
+        })
+}
+
 /// Reads the cells of separated values, names first.
-fn separated(text: &str, by: u8) -> csv::Reader<&[u8]> {
+pub(crate) fn separated<R: Read>(text: R, by: u8) -> csv::Reader<R> {
     csv::ReaderBuilder::new()
         .delimiter(by)
         .has_headers(false)
         .flexible(true)
         .trim(csv::Trim::All)
-        .from_reader(text.as_bytes())
+        .from_reader(text)
 }
 
 /// Returns true for a number as JSON writes it: `007` is none.
@@ -146,7 +158,7 @@ impl TableForm {
         let names = match self {
             Self::Separated(by) => {
                 let mut cells = csv::StringRecord::new();
-                let mut reader = separated(text, by);
+                let mut reader = separated(text.as_bytes(), by);
                 reader.read_record(&mut cells).ok()?;
                 cells.iter().map(str::to_owned).collect()
             }
@@ -227,7 +239,7 @@ fn each_separated(
     columns: usize,
     mut row: impl FnMut(TableRow) -> bool,
 ) -> usize {
-    let mut reader = separated(text, by);
+    let mut reader = separated(text.as_bytes(), by);
     let mut cells = csv::StringRecord::new();
     let mut is_header = true;
     loop {

@@ -18,8 +18,8 @@ pub trait Conversation: Send + Sync {
     /// [`len`](Self::len).
     fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>));
 
-    /// Replaces the `index`-th result, call or user's text of a message. One that does not exist, or that must stay, is
-    /// left alone.
+    /// Replaces a result, a call's arguments or a user's text, as [`Format::replace`] does. One that does not exist, or
+    /// that must stay, is left alone.
     fn replace(&mut self, message: usize, index: usize, new: NewPiece);
 
     /// Returns true if a user's text can be replaced; see [`Format::has_text`].

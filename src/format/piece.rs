@@ -44,7 +44,7 @@ pub enum Piece<'m> {
 pub enum NewPiece {
     /// The content of a result slot.
     Result(Vec<Part>),
-    /// The arguments of a call, which must be JSON.
+    /// The arguments of a call: JSON.
     Arguments(String),
     /// A text of a user.
     UserText(String),

@@ -1,7 +1,8 @@
 //! Answers to questions about stored content, in jq's language.
 //!
 //! A query runs on a thread of its own with bounds on its time, memory and depth ([`bounds`]). It
-//! sees nothing but the content, which is `.`; `inputs` are its records.
+//! sees nothing but the content. A text of at most [`MAX_HELD`] bytes is `.`, and `inputs` are its
+//! records; a longer one is read record by record, through `inputs` alone.
 
 mod bounds;
 mod functions;
@@ -12,24 +13,28 @@ mod value;
 
 use std::any::Any;
 use std::fmt::{self, Write as _};
+use std::io::{self, BufReader, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use jaq_core::box_iter::box_once;
+use bytes::Bytes;
 use jaq_core::data::HasLut;
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, DataT, Lut, ValT as _, Vars, load};
 use jaq_std::input::{HasInputs, Inputs, RcIter};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::bounds::step;
+use self::records::Records;
 use self::value::{Text, Value};
 use super::page::{Page, PageCutter};
 use super::words::Refusal;
-use crate::backend::content::Stored;
+use crate::backend::content::{BLOCK, Stored};
 
 /// The longest query, in bytes. Parsing recurses.
 const MAX_QUERY: usize = 4 << 10;
+/// A longer text is not held as a whole. Tests need not wait for as much.
+const MAX_HELD: u64 = if cfg!(test) { 1 << 20 } else { 32 << 20 };
 /// Longer arrays, in bytes, are shown with an element on each line.
 const MAX_ARRAY_LINE: usize = 120;
 /// The most bytes of an error's values that are shown.
@@ -46,13 +51,20 @@ pub(super) async fn answer(
     if query.len() > MAX_QUERY {
         return Err(Refusal::LongQuery);
     }
+    let total = stored.read(0..1).await?.total;
     // The thread's, which may outlive this call.
     let permit = RUNNING.acquire().await;
-    let content = stored.whole().await?.ok_or(Refusal::LongContent)?;
+    let (ask, mut asked) = mpsc::channel(1);
     let (done, result) = oneshot::channel();
     let work = move || {
         let _permit = permit;
-        let ran = catch_unwind(AssertUnwindSafe(|| run(&query, &content, cutter)));
+        let content = Content {
+            ask,
+            at: 0,
+            total,
+            block: Bytes::new(),
+        };
+        let ran = catch_unwind(AssertUnwindSafe(|| run(&query, content, cutter)));
         // Anything but a refusal is a panic.
         let refusal = |payload: Box<dyn Any + Send>| {
             payload.downcast().map_or_else(|_| can_not_run(), |it| *it)
@@ -67,11 +79,43 @@ pub(super) async fn answer(
         let problem = format!("no thread could be started: {error}");
         return Err(Refusal::FailedQuery(problem));
     }
+    while let Some((at, reply)) = asked.recv().await {
+        // Without a reply, the thread ends.
+        let block = stored.read(at..at + BLOCK).await?;
+        // A thread that has given up reads no more.
+        _ = reply.send(block.bytes);
+    }
     result.await.unwrap_or_else(|_| Err(can_not_run()))
 }
 
 fn can_not_run() -> Refusal {
     Refusal::FailedQuery("this query can't be run".to_owned())
+}
+
+/// Stored content, read from the query's thread.
+struct Content {
+    ask: mpsc::Sender<(u64, oneshot::Sender<Bytes>)>,
+    at: u64,
+    total: u64,
+    block: Bytes,
+}
+
+impl Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        step();
+        if self.block.is_empty() && self.at < self.total {
+            let (reply, block) = oneshot::channel();
+            let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+            let asked = self.ask.blocking_send((self.at, reply));
+            asked.map_err(|_| gone())?;
+            self.block = block.blocking_recv().map_err(|_| gone())?;
+            self.at += self.block.len() as u64;
+        }
+        let length = self.block.len().min(buffer.len());
+        bounds::read(length);
+        buffer[..length].copy_from_slice(&self.block.split_to(length));
+        Ok(length)
+    }
 }
 
 /// The types of a query: its values, and the data beside them.
@@ -107,18 +151,39 @@ impl<'a> HasInputs<'a, Value> for Data<'a> {
     }
 }
 
-fn run(query: &str, content: &[u8], cutter: PageCutter) -> Result<Page, Refusal> {
+fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Refusal> {
     let filter = compile(query)?;
-    bounds::begin(content.len() as u64);
-    let texts = super::joined_texts(content).unwrap_or(content);
-    let input = records::read(&String::from_utf8_lossy(texts));
-    let records: Box<dyn Iterator<Item = _>> = match &input {
-        Value::Array(_) => input.clone().values(),
-        _ => box_once(Ok(input.clone())),
+    let total = content.total;
+    bounds::begin(total);
+    let unreadable =
+        |error: io::Error| Refusal::FailedQuery(format!("the content can't be read: {error}"));
+    let (input, inputs): (_, Records<'_>) = if total <= MAX_HELD {
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).map_err(unreadable)?;
+        let texts = super::joined_texts(&bytes).unwrap_or(&bytes);
+        let text = String::from_utf8_lossy(texts);
+        let value = records::read_whole(&text);
+        let records: Records<'_> = match &value {
+            Value::Array(_) => {
+                let records = value.clone().values();
+                Box::new(records.map(|record| record.map_err(|error| error.to_string())))
+            }
+            _ => Box::new(std::iter::once(Ok(value.clone()))),
+        };
+        (value, records)
+    } else {
+        let text = BufReader::with_capacity(BLOCK as usize, content);
+        let records = records::read_in_order(text)
+            .map_err(unreadable)?
+            .ok_or(Refusal::LongJson)?;
+        if !query.contains("input") {
+            return Err(Refusal::NeedsInputs);
+        }
+        let records = records.inspect(|_| bounds::next_record());
+        (Value::Null, Box::new(records))
     };
-    let records = records.map(|record| record.map_err(|error| error.to_string()));
     let described = describe(&input);
-    let inputs = RcIter::new(Box::new(records) as Box<dyn Iterator<Item = _>>);
+    let inputs = RcIter::new(inputs);
     let data = Data {
         lut: &filter.lut,
         inputs: &inputs,
@@ -224,6 +289,7 @@ impl fmt::Write for Beginning {
 fn describe(input: &Value) -> String {
     let mut said = Beginning::of(MAX_SHOWN);
     _ = match input {
+        Value::Null => write!(said, "`inputs` are its records"),
         Value::Array(array) => match array.content.first() {
             None => write!(said, "`.` is an array of 0"),
             Some(first) => {

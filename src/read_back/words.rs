@@ -97,13 +97,25 @@ pub(super) enum Refusal {
     FailedQuery(String),
     #[error("`query` takes too long: select fewer records first, or pass `pattern`")]
     SlowQuery,
-    #[error("`query` needs too much memory: select fewer records first, or pass `pattern`")]
+    #[error(
+        "`query` needs too much memory: select fewer records first, or go through them with \
+         reduce inputs as $record (…; …)"
+    )]
     LargeQuery,
-    #[error("`query` recurses too deep: go through the records with .[]")]
+    #[error(
+        "`query` recurses too deep, or the result is nested too deep: go through the records with \
+         .[], or pass `pattern`"
+    )]
     DeepQuery,
-    /// The result is too long to be held.
-    #[error("this result is over 64 MiB, too long for a query: pass `pattern`")]
-    LongContent,
+    /// The result is one JSON value that is too long.
+    #[error("this result is one JSON value too long for a query: pass `pattern`")]
+    LongJson,
+    /// The result is too long for `.`.
+    #[error(
+        "this result is too long for `.`: go through its records with `inputs`, e.g. \
+         inputs | select(.level == \"error\"), or reduce inputs as $record (0; . + $record.size)"
+    )]
+    NeedsInputs,
 }
 
 impl From<BackendError> for Refusal {
@@ -151,9 +163,15 @@ impl Refusal {
             Self::SlowPattern => "`pattern` 搜索耗时过长：请简化，避免 `{100}` 这类次数，或省略它",
             Self::LongQuery => "`query` 过长：最多 4 KiB",
             Self::SlowQuery => "`query` 耗时过长：请先筛选记录，或改用 `pattern`",
-            Self::LargeQuery => "`query` 占用内存过多：请先筛选记录，或改用 `pattern`",
-            Self::DeepQuery => "`query` 递归过深：请用 .[] 逐条处理记录",
-            Self::LongContent => "该结果超过 64 MiB，无法查询：请改用 `pattern`",
+            Self::LargeQuery => {
+                "`query` 占用内存过多：请先筛选记录，或用 reduce inputs as $record (…; …) 逐条处理"
+            }
+            Self::DeepQuery => "`query` 递归过深或结果嵌套过深：请用 .[] 逐条处理记录，或改用 `pattern`",
+            Self::NeedsInputs => {
+                "该结果过长，不能使用 `.`：请用 `inputs` 逐条处理，如 inputs | select(.level == \"error\")，\
+                 或 reduce inputs as $record (0; . + $record.size)"
+            }
+            Self::LongJson => "该结果是一个过长的 JSON 值，无法查询：请改用 `pattern`",
         }
         .to_owned()
     }

@@ -93,7 +93,7 @@ fn keeps_the_contract<M: TypedMessage>(messages: &Value) {
                 message,
                 0,
                 NewPiece::Result(vec!["one".into(), "hint".into()]),
-            )
+            );
         },
         |all, message| all.replace(message, 0, NewPiece::Result(Vec::new())),
         |all, message| all.replace(message, 0, NewPiece::Arguments("{\"hint\":1}".into())),

@@ -14,6 +14,8 @@ const RESERVE: usize = 16 << 20;
 pub(super) const MAX_MEMORY: usize = 256 << 20;
 /// The greatest depth of a value. Dropping, writing and comparing it recurse.
 const MAX_DEPTH: u32 = 1_000;
+/// The most bytes of the text of one record, which is read before it has a value.
+const MAX_RECORD: u64 = if cfg!(test) { 4 << 20 } else { 48 << 20 };
 /// A query may run this long, and longer for a long text.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 500 } else { 2_000 });
 const MIN_BYTES_PER_SECOND: u64 = 8 << 20;
@@ -23,6 +25,7 @@ const CLOCK_EVERY: u64 = 1 << 10;
 thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
     static MEMORY: Cell<usize> = const { Cell::new(0) };
+    static UNPARSED: Cell<u64> = const { Cell::new(0) };
     static BOUNDS: Cell<Option<(Instant, usize)>> = const { Cell::new(None) };
 }
 
@@ -58,6 +61,20 @@ pub(super) fn step() {
     }
 }
 
+/// Counts bytes that are read for the next record.
+pub(super) fn read(bytes: usize) {
+    let unparsed = UNPARSED.get() + bytes as u64;
+    if unparsed > MAX_RECORD {
+        give_up(Refusal::LargeQuery);
+    }
+    UNPARSED.set(unparsed);
+}
+
+/// Begins with the next record.
+pub(super) fn next_record() {
+    UNPARSED.set(0);
+}
+
 /// Gives up a query whose values take too much memory.
 pub(super) fn too_large<T>() -> T {
     give_up(Refusal::LargeQuery)
@@ -85,7 +102,7 @@ impl Charge {
     pub(super) fn add(&mut self, bytes: usize) {
         let memory = MEMORY.get().saturating_add(bytes);
         if memory > MAX_MEMORY {
-            too_large()
+            give_up(Refusal::LargeQuery);
         }
         MEMORY.set(memory);
         self.0 += bytes;

@@ -321,6 +321,12 @@ async fn r5_a_query_beyond_a_bound_is_refused() {
         let said = of("5", query).await;
         assert!(said.contains(says), "{query}: {said}");
     }
+    let line = "x".repeat(1_000) + "\n";
+    let said = ask(line.repeat(34_000), "length").await;
+    assert!(
+        said.contains("go through its records with `inputs`"),
+        "{said}"
+    );
 }
 
 proptest! {

@@ -20,7 +20,7 @@ pub enum JsonRef<'m> {
 impl<'m> JsonRef<'m> {
     /// The document as a value, with numbers and duplicate keys as `serde_json` reads them. `None`
     /// for a text that `serde_json` refuses: numbers beyond the range of `f64`, more than 128
-    /// levels, strings that are not valid Unicode.
+    /// levels, strings that are not valid Unicode, and for arguments that are not JSON.
     #[must_use]
     pub fn to_value(self) -> Option<Value> {
         match self {

@@ -93,7 +93,8 @@ fn marked(line: &str) -> Option<u64> {
 }
 
 /// The preview of a decoded text of `text` bytes, with the hidden ones counted as they are stored: a replacement
-/// character takes three bytes, and mostly stands for one. Of UTF-16, the reader shows the decoded text, which counts.
+/// character takes three bytes, and mostly stands for one. A text that is shorter than what is stored, as of UTF-16 it
+/// often is, counts itself.
 pub(crate) fn in_stored_bytes(preview: String, text: u64, stored: u64) -> String {
     let more = text.saturating_sub(stored);
     let Some((shown, last)) = preview.rsplit_once('\n').filter(|_| more > 0) else {

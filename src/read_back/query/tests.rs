@@ -122,7 +122,7 @@ async fn r5_long_content_is_read_record_by_record() {
     assert!(unclosed.contains("too much memory"), "{unclosed}");
 }
 
-/// What JSON allows beyond floats and Unicode is read, but no depth or size without a bound.
+/// All of JSON is read, also what is beyond floats and Unicode, but no depth or size without a bound.
 #[tokio::test]
 async fn r5_all_of_json_is_read() {
     let numbers = r#"[{"n": 1e400, "k": 18446744073709551615}, {"n": -1e999}]"#;

@@ -116,7 +116,7 @@ impl<'c> ItemContent<'c> {
     /// The texts and media that it has.
     pub(crate) fn texts(&self) -> Vec<Text<'c>> {
         match self {
-            Self::Call(call) => vec![call.arguments.part().into()],
+            Self::Call(call) => vec![PartRef::Json(call.arguments).into()],
             content => content.parts().iter().map(|part| (*part).into()).collect(),
         }
     }

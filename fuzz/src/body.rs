@@ -1,7 +1,7 @@
 //! A request's body as text: it parses exactly if serde_json takes it as JSON, replacing nothing
 //! gives the same bytes, and every message in it, however malformed, keeps the contract of a format over text.
 
-use offcut::format::{BodyError, Format, JsonText, RequestBody, Spelled, WireFormat};
+use offcut::format::{BodyError, Format, JsonText, NewPiece, RequestBody, Spelled, WireFormat};
 use serde::de::IgnoredAny;
 
 pub(crate) fn body(data: &[u8]) {
@@ -18,7 +18,7 @@ pub(crate) fn body(data: &[u8]) {
     let mut changed = body.clone();
     for message in changed.messages_mut() {
         let format = Spelled(body.format().unwrap_or(WireFormat::OpenAiChat));
-        format.replace_result(message, 0, vec!["one".into()]);
+        format.replace(message, 0, NewPiece::Result(vec!["one".into()]));
     }
     for format in WireFormat::ALL {
         offcut_testkit::format::malformed_conformance(&Spelled(format), body.messages());
@@ -39,8 +39,16 @@ fn replaced_text_is_known(format: WireFormat, message: &JsonText) {
     };
     let mut changed = message.clone();
     for nth in 0..4 {
-        format.replace_result(&mut changed, nth, vec!["one".into(), "two".into()]);
-        format.replace_arguments(&mut changed, nth, "{\"a\":[1.00]}".into());
+        format.replace(
+            &mut changed,
+            nth,
+            NewPiece::Result(vec!["one".into(), "two".into()]),
+        );
+        format.replace(
+            &mut changed,
+            nth,
+            NewPiece::Arguments("{\"a\":[1.00]}".into()),
+        );
         let anew = JsonText::parse(changed.as_str()).expect("JSON");
         assert_eq!(seen(&changed), seen(&anew));
     }

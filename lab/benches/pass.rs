@@ -70,7 +70,7 @@ fn texts(messages: &mut [Value]) -> Vec<String> {
             Piece::Content(PartRef::Text(text)) => texts.push(text.to_owned()),
             Piece::Call(call) => {
                 texts.push(call.name.to_owned());
-                if let offcut::format::Arguments::Text(text) = call.arguments {
+                if let offcut::format::JsonRef::Spelled(text) = call.arguments {
                     texts.push(text.to_owned());
                 }
             }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed, loads_tools};
 use super::site::{See, Site, show_role};
-use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
+use super::{Call, Data, JsonRef, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// Returns true if the provider takes a part beside others.
@@ -78,7 +78,8 @@ pub(super) fn see<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
             }
             // The provider's own signatures cover the thinking, not the call.
             "tool_use" => {
-                let arguments = Arguments::json(block.get("input"));
+                let input = block.get("input");
+                let arguments = input.map_or(JsonRef::Spelled(""), V::json);
                 let call = Call {
                     is_signed: is_signed(block),
                     is_for_program: is_for_program(block),
@@ -150,7 +151,7 @@ fn block_for(mime: Option<&str>) -> &'static str {
 mod tests {
     use super::*;
     use crate::format::tests::{expect_untouched, seen};
-    use crate::format::{Anthropic, Format};
+    use crate::format::{Anthropic, Format, NewPiece};
 
     #[test]
     fn several_results_of_a_message_are_slots_and_the_rest_is_the_users() {
@@ -190,7 +191,7 @@ mod tests {
         Role(Assistant)
         Content(Text("hm"))
         Content(Text("Looking."))
-        Call(Call { id: "a", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: false, is_for_program: false, is_fixed: false })
+        Call(Call { id: "a", name: "grep", arguments: Object {"pattern": String("x")}, is_signed: false, is_for_program: false, is_fixed: false })
         Content(Opaque(Object {"type": String("server_tool_use"), "id": String("s"), "name": String("web_search"), "input": Object {}}))
         "#);
     }
@@ -209,8 +210,8 @@ mod tests {
             "long",
             json!([{"type": "text", "text": "long", "cache_control": mark}, {"type": "text", "text": "longer"}]),
         );
-        Anthropic.replace_result(&mut changed, 0, vec!["hint".into()]);
-        Anthropic.replace_result(&mut changed, 1, vec!["other".into()]);
+        Anthropic.replace(&mut changed, 0, NewPiece::Result(vec!["hint".into()]));
+        Anthropic.replace(&mut changed, 1, NewPiece::Result(vec!["other".into()]));
         assert_eq!(
             changed,
             message(
@@ -227,17 +228,21 @@ mod tests {
         let text = |text: &str| json!({"type": "text", "text": text});
         let message = |content: Vec<Value>| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": content}]});
         let mut changed = message(vec![image.clone(), text("long")]);
-        Anthropic.replace_result(
+        Anthropic.replace(
             &mut changed,
             0,
-            vec![Part::Opaque(image.clone()), "hint".into()],
+            NewPiece::Result(vec![Part::Opaque(image.clone()), "hint".into()]),
         );
         assert_eq!(
             changed,
             message(vec![image, text("hint")]),
             "once, where it is"
         );
-        Anthropic.replace_result(&mut changed, 0, vec!["hint".into(), "other".into()]);
+        Anthropic.replace(
+            &mut changed,
+            0,
+            NewPiece::Result(vec!["hint".into(), "other".into()]),
+        );
         let marked = json!({"type": "text", "text": "other", "cache_control": mark});
         assert_eq!(
             changed,
@@ -251,8 +256,12 @@ mod tests {
         let mut message = json!({"role": "assistant", "content": [
             {"type": "tool_use", "id": "a", "name": "f", "input": {"long": 1}, "caller": {"type": "direct"}},
         ]});
-        Anthropic.replace_arguments(&mut message, 0, r#"{"_cleared":"hint"}"#.into());
-        Anthropic.replace_arguments(&mut message, 1, "{}".into());
+        Anthropic.replace(
+            &mut message,
+            0,
+            NewPiece::Arguments(r#"{"_cleared":"hint"}"#.into()),
+        );
+        Anthropic.replace(&mut message, 1, NewPiece::Arguments("{}".into()));
         assert_eq!(
             message,
             json!({"role": "assistant", "content": [

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::site::{See, Site};
-use super::{PartRef, Piece};
+use super::{JsonRef, PartRef, Piece};
 use crate::content::Part;
 
 /// Parts of content as one wire format writes them.
@@ -214,6 +214,14 @@ const CACHE_MARKS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 pub(super) fn is_cache_mark(field: &str) -> bool {
     CACHE_MARKS.contains(&field)
+}
+
+/// Reads a field that holds a call's arguments as text or as JSON; empty text if there is none.
+pub(super) fn arguments<'m, V: View<'m>>(field: Option<V>) -> JsonRef<'m> {
+    let text = JsonRef::Spelled;
+    field.map_or(text(""), |field| {
+        field.as_str().map_or_else(|| field.json(), text)
+    })
 }
 
 /// Returns true if a program made a call or gets a result. LiteLLM has its `caller` among the provider's fields.

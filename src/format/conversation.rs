@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::{Format, Piece};
-use crate::content::Part;
+use super::{Format, NewPiece, Piece};
 
 /// A list of messages of any type. Plans are made from it and applied to it.
 pub trait Conversation: Send + Sync {
@@ -19,21 +18,14 @@ pub trait Conversation: Send + Sync {
     /// [`len`](Self::len).
     fn visit<'m>(&'m self, message: usize, see: &mut dyn FnMut(Piece<'m>));
 
-    /// Replaces the content of a result slot. A slot that does not exist is left alone.
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>);
-
-    /// Replaces the arguments of a call. A call that does not exist is left alone.
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
+    /// Replaces a result, a call's arguments or a user's text, as [`Format::replace`] does. One that does not exist, or
+    /// that must stay, is left alone.
+    fn replace(&mut self, message: usize, index: usize, new: NewPiece);
 
     /// Returns true if a user's text can be replaced; see [`Format::has_text`].
     fn has_text(&self, message: usize, text: usize) -> bool {
         let _ = (message, text);
         false
-    }
-
-    /// Replaces a user's text. One that can't be replaced is left alone.
-    fn replace_text(&mut self, message: usize, text: usize, new: String) {
-        let _ = (message, text, new);
     }
 }
 
@@ -77,26 +69,14 @@ impl<F: Format> Conversation for Messages<'_, F> {
         }
     }
 
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
+    fn replace(&mut self, message: usize, index: usize, new: NewPiece) {
         if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_result(message, slot, parts);
-        }
-    }
-
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_arguments(message, call, arguments);
+            self.format.replace(message, index, new);
         }
     }
 
     fn has_text(&self, message: usize, text: usize) -> bool {
         let message = self.messages.get(message);
         message.is_some_and(|message| self.format.has_text(message, text))
-    }
-
-    fn replace_text(&mut self, message: usize, text: usize, new: String) {
-        if let Some(message) = self.messages.get_mut(message) {
-            self.format.replace_text(message, text, new);
-        }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use self::response::ResponseContent;
 use super::blocks::{is_given, is_signed};
 use super::site::{See, Site, show_role};
-use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
+use super::{Call, Data, JsonRef, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// The part that answers `call` with `content`.
@@ -67,7 +67,7 @@ pub(super) fn see<'m, V: View<'m>>(content: V, see: See<'_, 'm, V>) {
                 see(Piece::Content(read_part(part)), None);
             }
         } else if let Some((key, call)) = named(part, CALL) {
-            let arguments = Arguments::json(call.get("args"));
+            let arguments = call.get("args").map_or(JsonRef::Spelled(""), V::json);
             let shown = Call {
                 is_signed: are_signed,
                 ..Call::new(call.text("id"), call.text("name"), arguments)
@@ -142,7 +142,7 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
 mod tests {
     use super::*;
     use crate::format::tests::{expect_untouched, seen};
-    use crate::format::{Format, Gemini};
+    use crate::format::{Format, Gemini, NewPiece};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -185,8 +185,8 @@ mod tests {
         --
         Role(Assistant)
         Content(Text("hm"))
-        Call(Call { id: "", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: true, is_for_program: false, is_fixed: false })
-        Call(Call { id: "b", name: "cat", arguments: Json(Object {}), is_signed: true, is_for_program: false, is_fixed: false })
+        Call(Call { id: "", name: "grep", arguments: Object {"pattern": String("x")}, is_signed: true, is_for_program: false, is_fixed: false })
+        Call(Call { id: "b", name: "cat", arguments: Object {}, is_signed: true, is_for_program: false, is_fixed: false })
         Content(Opaque(Object {"executableCode": Object {"language": String("PYTHON"), "code": String("1")}}))
         --
         Role(Tool)
@@ -296,8 +296,8 @@ mod tests {
             let mut expected = response(after);
             expected["parts"][0]["functionResponse"]["willContinue"] = json!(false);
             expected["parts"][0]["x"] = json!(1);
-            Gemini.replace_result(&mut changed, 0, vec!["hint".into()]);
-            Gemini.replace_result(&mut changed, 1, vec!["other".into()]);
+            Gemini.replace(&mut changed, 0, NewPiece::Result(vec!["hint".into()]));
+            Gemini.replace(&mut changed, 1, NewPiece::Result(vec!["other".into()]));
             assert_eq!(changed, expected, "{before}");
         }
     }
@@ -309,10 +309,10 @@ mod tests {
             mime: "image/png".into(),
             data: vec![0].into(),
         };
-        Gemini.replace_result(
+        Gemini.replace(
             &mut content,
             0,
-            vec!["one".into(), image, Part::Json(json!([2]))],
+            NewPiece::Result(vec!["one".into(), image, Part::Json(json!([2]))]),
         );
         let response = &content["parts"][0]["functionResponse"];
         assert_eq!(
@@ -332,8 +332,8 @@ mod tests {
             {"functionCall": {"name": "f", "args": {"long": 1}}},
             {"function_call": {"name": "g", "args": {"long": 2}, "x": 1}},
         ]});
-        Gemini.replace_arguments(&mut content, 1, "{}".into());
-        Gemini.replace_arguments(&mut content, 2, "{}".into());
+        Gemini.replace(&mut content, 1, NewPiece::Arguments("{}".into()));
+        Gemini.replace(&mut content, 2, NewPiece::Arguments("{}".into()));
         assert_eq!(
             content["parts"][1]["functionCall"]["args"],
             json!({"long": 1})

@@ -4,10 +4,10 @@ use crate::json::View;
 use serde_json::{Value, json};
 
 use super::blocks::{
-    Blocks, data_url, has_signature, is_for_program, is_signed, loads_tools, read_url,
+    Blocks, arguments, data_url, has_signature, is_for_program, is_signed, loads_tools, read_url,
 };
 use super::site::{See, Site};
-use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
+use super::{Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// The message that answers `call` with `content`: one text is a string, which every provider
@@ -73,11 +73,7 @@ fn show_calls<'m, V: View<'m>>(message: V, see: See<'_, 'm, V>) {
         let call = Call {
             is_signed: are_signed || is_signed(raw) || is_signed(object),
             is_for_program: is_for_program(raw) || is_for_program(object),
-            ..Call::new(
-                raw.text("id"),
-                object.text("name"),
-                Arguments::of(site.get()),
-            )
+            ..Call::new(raw.text("id"), object.text("name"), arguments(site.get()))
         };
         see(Piece::Call(call), Some(site));
     };
@@ -224,7 +220,7 @@ impl Blocks for ChatParts {
 mod tests {
     use super::*;
     use crate::format::tests::{expect_untouched, seen};
-    use crate::format::{Format, OpenAiChat};
+    use crate::format::{Format, NewPiece, OpenAiChat};
 
     #[test]
     fn every_kind_of_message_shows_its_pieces() {
@@ -233,8 +229,8 @@ mod tests {
             {"id": "b", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}},
         ]})), @r#"
         Role(Assistant)
-        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_for_program: false, is_fixed: false })
-        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_for_program: false, is_fixed: false })
+        Call(Call { id: "a", name: "grep", arguments: Spelled("{}"), is_signed: false, is_for_program: false, is_fixed: false })
+        Call(Call { id: "b", name: "patch", arguments: Spelled("*** Begin"), is_signed: false, is_for_program: false, is_fixed: false })
         Content(Text("Looking."))
         "#);
         insta::assert_snapshot!(seen(&OpenAiChat, &json!({"role": "tool", "tool_call_id": "a", "content": [
@@ -278,7 +274,7 @@ mod tests {
             {"type": "text", "text": "one"},
             {"type": "text", "text": "two", "cache_control": {"type": "ephemeral"}},
         ]});
-        OpenAiChat.replace_result(&mut message, 0, vec!["hint".into()]);
+        OpenAiChat.replace(&mut message, 0, NewPiece::Result(vec!["hint".into()]));
         assert_eq!(
             message,
             json!({"role": "tool", "tool_call_id": "a", "x": {"y": [1]}, "content": [
@@ -292,7 +288,7 @@ mod tests {
         let mut message = json!({"role": "assistant", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"long\":1}"}, "x": 1},
         ]});
-        OpenAiChat.replace_arguments(&mut message, 0, "{}".into());
+        OpenAiChat.replace(&mut message, 0, NewPiece::Arguments("{}".into()));
         assert_eq!(
             message,
             json!({"role": "assistant", "tool_calls": [
@@ -301,7 +297,7 @@ mod tests {
         );
         let mut legacy =
             json!({"role": "assistant", "function_call": {"name": "f", "arguments": "1"}});
-        OpenAiChat.replace_arguments(&mut legacy, 0, "{}".into());
+        OpenAiChat.replace(&mut legacy, 0, NewPiece::Arguments("{}".into()));
         assert_eq!(legacy["function_call"]["arguments"], "{}");
     }
 }

@@ -1,13 +1,10 @@
 //! The pieces of a message.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use crate::json::{JsonRef, View};
+use crate::json::JsonRef;
 
 use crate::content::Part;
 
@@ -41,6 +38,18 @@ pub enum Piece<'m> {
     Content(PartRef<'m>),
 }
 
+/// The new content of a piece of a message.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NewPiece {
+    /// The content of a result slot.
+    Result(Vec<Part>),
+    /// The arguments of a call: JSON.
+    Arguments(String),
+    /// A text of a user.
+    UserText(String),
+}
+
 /// A tool call as a message holds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'m> {
@@ -48,8 +57,9 @@ pub struct Call<'m> {
     pub id: &'m str,
     /// The tool's name.
     pub name: &'m str,
-    /// The arguments of the call.
-    pub arguments: Arguments<'m>,
+    /// The arguments of the call. Those that a message holds as a text are [`JsonRef::Spelled`], and may be invalid JSON,
+    /// since a model wrote them, or not meant as JSON. They are empty if the message has none.
+    pub arguments: JsonRef<'m>,
     /// True if the provider signed the call, so that changing its arguments would invalidate it.
     pub is_signed: bool,
     /// True if a program of the provider made the call, and gets its result. Neither is part of the
@@ -63,7 +73,7 @@ pub struct Call<'m> {
 
 impl<'m> Call<'m> {
     /// A call that is not signed.
-    pub(super) fn new(id: &'m str, name: &'m str, arguments: Arguments<'m>) -> Self {
+    pub(super) fn new(id: &'m str, name: &'m str, arguments: JsonRef<'m>) -> Self {
         Self {
             id,
             name,
@@ -72,55 +82,6 @@ impl<'m> Call<'m> {
             is_for_program: false,
             is_fixed: false,
         }
-    }
-}
-
-/// A call's arguments as a message holds them.
-#[derive(Clone, Copy, Debug)]
-pub enum Arguments<'m> {
-    /// JSON as text, which may be invalid if a model wrote it.
-    Text(&'m str),
-    /// A JSON document.
-    Json(JsonRef<'m>),
-}
-
-impl<'m> Arguments<'m> {
-    /// Reads a field that holds them as text or as JSON; empty text if there is none.
-    pub(super) fn of(field: Option<impl View<'m>>) -> Self {
-        let Some(field) = field else {
-            return Self::Text("");
-        };
-        field
-            .as_str()
-            .map_or_else(|| Self::Json(field.json()), Self::Text)
-    }
-
-    /// Reads a field that holds them as JSON; empty text if there is none.
-    pub(super) fn json(field: Option<impl View<'m>>) -> Self {
-        field.map_or(Self::Text(""), |field| Self::Json(field.json()))
-    }
-
-    /// The arguments as a part.
-    pub(crate) fn part(self) -> PartRef<'m> {
-        match self {
-            Self::Text(text) => PartRef::Text(text),
-            Self::Json(json) => PartRef::Json(json),
-        }
-    }
-
-    /// The arguments' text, as `Display` gives it.
-    pub(crate) fn text(self) -> Cow<'m, str> {
-        match self {
-            Self::Text(text) => text.into(),
-            Self::Json(json) => json.text(),
-        }
-    }
-}
-
-/// Writes the arguments' text: compact for a JSON value, unchanged for a text.
-impl fmt::Display for Arguments<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text())
     }
 }
 

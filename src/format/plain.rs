@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arguments, Call, Format, PartRef, Piece, ResultHead, Role};
+use super::{Call, Format, JsonRef, NewPiece, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// A message of a conversation with a model that calls tools.
@@ -115,7 +115,7 @@ impl Format for Plain {
         match message {
             Message::Assistant { calls, .. } => {
                 for call in calls {
-                    let arguments = Arguments::Text(&call.arguments);
+                    let arguments = JsonRef::Spelled(&call.arguments);
                     see(Piece::Call(Call::new(&call.id, &call.name, arguments)));
                 }
             }
@@ -137,28 +137,28 @@ impl Format for Plain {
         }
     }
 
-    fn replace_result(&self, message: &mut Message, slot: usize, parts: Vec<Part>) {
-        if let (Message::Tool { content, .. }, 0) = (message, slot) {
-            *content = parts;
-        }
-    }
-
-    fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
-        if let Message::Assistant { calls, .. } = message
-            && let Some(call) = calls.get_mut(call)
-        {
-            call.arguments = arguments;
+    fn replace(&self, message: &mut Message, index: usize, new: NewPiece) {
+        let text = nth_text(message, index);
+        match (message, new) {
+            (Message::Tool { content, .. }, NewPiece::Result(parts)) if index == 0 => {
+                *content = parts;
+            }
+            (Message::Assistant { calls, .. }, NewPiece::Arguments(arguments)) => {
+                if let Some(call) = calls.get_mut(index) {
+                    call.arguments = arguments;
+                }
+            }
+            (Message::User { content }, NewPiece::UserText(new)) => {
+                if let Some(at) = text {
+                    content[at] = Part::Text(new);
+                }
+            }
+            _ => {}
         }
     }
 
     fn has_text(&self, message: &Message, text: usize) -> bool {
         nth_text(message, text).is_some()
-    }
-
-    fn replace_text(&self, message: &mut Message, text: usize, new: String) {
-        if let (Some(at), Message::User { content }) = (nth_text(message, text), message) {
-            content[at] = Part::Text(new);
-        }
     }
 }
 

@@ -3,9 +3,11 @@
 use crate::json::View;
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_for_program, is_given, is_signed, loads_tools, read_url};
+use super::blocks::{
+    Blocks, arguments, data_url, is_for_program, is_given, is_signed, loads_tools, read_url,
+};
 use super::site::{See, Site};
-use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
+use super::{Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
 /// The item that answers `call`, a function call, with `content`: one text is a string; anything
@@ -40,7 +42,7 @@ pub(super) fn see<'m, V: View<'m>>(item: V, see: See<'_, 'm, V>) {
                 is_fixed,
                 is_signed: is_signed(item),
                 is_for_program: is_for_program(item),
-                ..Call::new(item.text("call_id"), name, Arguments::of(site.get()))
+                ..Call::new(item.text("call_id"), name, arguments(site.get()))
             };
             see(Piece::Call(call), Some(site));
         }
@@ -149,7 +151,7 @@ impl Blocks for ResponsesParts {
 mod tests {
     use super::*;
     use crate::format::tests::{expect_untouched, seen};
-    use crate::format::{Format, Responses};
+    use crate::format::{Format, NewPiece, Responses};
 
     #[test]
     fn every_kind_of_item_shows_its_pieces() {
@@ -187,10 +189,10 @@ mod tests {
         Content(Text("hm"))
         --
         Role(Assistant)
-        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_for_program: false, is_fixed: false })
+        Call(Call { id: "a", name: "grep", arguments: Spelled("{}"), is_signed: false, is_for_program: false, is_fixed: false })
         --
         Role(Assistant)
-        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_for_program: false, is_fixed: false })
+        Call(Call { id: "b", name: "patch", arguments: Spelled("*** Begin"), is_signed: false, is_for_program: false, is_fixed: false })
         --
         Role(Tool)
         Result(ResultHead { id: "a", name: None, is_error: false, is_for_program: false, is_fixed: false })
@@ -221,16 +223,16 @@ mod tests {
             ]})
         };
         let mut changed = output("long");
-        Responses.replace_result(&mut changed, 0, vec!["hint".into()]);
+        Responses.replace(&mut changed, 0, NewPiece::Result(vec!["hint".into()]));
         assert_eq!(changed, output("hint"));
 
         let call = |arguments: &str| json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": arguments, "id": "fc_1", "x": []});
         let mut changed = call("{\"long\":1}");
-        Responses.replace_arguments(&mut changed, 0, "{}".into());
+        Responses.replace(&mut changed, 0, NewPiece::Arguments("{}".into()));
         assert_eq!(changed, call("{}"));
         let mut custom =
             json!({"type": "custom_tool_call", "call_id": "a", "name": "f", "input": "long"});
-        Responses.replace_arguments(&mut custom, 0, "{}".into());
+        Responses.replace(&mut custom, 0, NewPiece::Arguments("{}".into()));
         assert_eq!(custom["input"], "{}");
     }
 

@@ -2,9 +2,7 @@
 
 use crate::json::{JsonText, Node, put_into_text};
 
-use super::wire::Change;
-use super::{Format, Piece, WireFormat};
-use crate::content::Part;
+use super::{Format, NewPiece, Piece, WireFormat};
 use crate::report::Subject;
 
 /// A wire format over the text of messages.
@@ -19,9 +17,9 @@ use crate::report::Subject;
 /// `is_fixed`, and replacing them does nothing.
 ///
 /// ```
-/// use offcut::format::{Format, JsonText, OpenAiChat, Spelled};
+/// use offcut::format::{Format, JsonText, NewPiece, OpenAiChat, Spelled};
 /// let mut message = JsonText::parse(r#"{"role": "tool", "content": "long", "n": 1.00}"#)?;
-/// Spelled(OpenAiChat).replace_result(&mut message, 0, vec!["short".into()]);
+/// Spelled(OpenAiChat).replace(&mut message, 0, NewPiece::Result(vec!["short".into()]));
 /// assert_eq!(message.as_str(), r#"{"role": "tool", "content": "short", "n": 1.00}"#);
 /// # Ok::<(), offcut::format::InvalidJson>(())
 /// ```
@@ -43,28 +41,14 @@ impl Format for Spelled {
         });
     }
 
-    fn replace_result(&self, message: &mut JsonText, slot: usize, parts: Vec<Part>) {
-        self.change(message, slot, Change::Result(parts));
-    }
-
-    fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
-        self.change(message, call, Change::Arguments(arguments));
+    fn replace(&self, message: &mut JsonText, index: usize, new: NewPiece) {
+        if message.is_plain() {
+            put_into_text(message, |message| self.0.edits(message, index, new));
+        }
     }
 
     fn has_text(&self, message: &JsonText, text: usize) -> bool {
         let site = || self.0.site(Node::root(message), Subject::UserText, text);
         message.is_plain() && site().is_some()
-    }
-
-    fn replace_text(&self, message: &mut JsonText, text: usize, new: String) {
-        self.change(message, text, Change::Text(new));
-    }
-}
-
-impl Spelled {
-    fn change(self, message: &mut JsonText, index: usize, change: Change) {
-        if message.is_plain() {
-            put_into_text(message, |message| self.0.edits(message, index, change));
-        }
     }
 }

@@ -4,7 +4,7 @@ use crate::content::Part;
 use crate::json::JsonText;
 use serde_json::{Value, json};
 
-use super::{Format, Piece, Spelled, WireFormat};
+use super::{Format, NewPiece, Piece, Spelled, WireFormat};
 
 /// The pieces that `format` shows of a message, one on each line.
 pub(super) fn seen<F: Format>(format: &F, message: &F::Message) -> String {
@@ -19,8 +19,8 @@ pub(super) fn expect_untouched(format: &impl Format<Message = Value>, slot: usiz
     for odd in odd {
         assert!(seen(format, odd).starts_with("Role("), "{odd}");
         let mut changed = odd.clone();
-        format.replace_result(&mut changed, slot, vec![]);
-        format.replace_arguments(&mut changed, 0, "{}".into());
+        format.replace(&mut changed, slot, NewPiece::Result(vec![]));
+        format.replace(&mut changed, 0, NewPiece::Arguments("{}".into()));
         assert_eq!(changed, *odd);
     }
 }
@@ -74,10 +74,10 @@ fn l5_parts_that_stay_are_as_they_were() {
         let at = parts.iter().position(|part| *part == "long".into());
         parts[at.unwrap()] = "hint".into();
         let mut changed = long.clone();
-        format.replace_result(&mut changed, 0, parts.clone());
+        format.replace(&mut changed, 0, NewPiece::Result(parts.clone()));
         assert_eq!(changed, message("hint"));
         let mut spelled = JsonText::parse(long.to_string()).unwrap();
-        Spelled(format).replace_result(&mut spelled, 0, parts);
+        Spelled(format).replace(&mut spelled, 0, NewPiece::Result(parts));
         let expected = message("hint").to_string();
         assert_eq!(sorted(spelled.as_str()), sorted(&expected));
     }

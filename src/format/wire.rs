@@ -13,8 +13,7 @@ use super::openai_chat::{self, ChatParts};
 use super::place::{Place, Places};
 use super::responses::{self, ResponsesParts};
 use super::site::{See, Site};
-use super::{Format, Piece};
-use crate::content::Part;
+use super::{Format, NewPiece, Piece};
 use crate::report::Subject;
 
 /// A format of wire JSON: a [`Format`] over [`serde_json::Value`]. In all of them, unknown fields stay as
@@ -278,13 +277,6 @@ fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, Evidence)> {
         .or_else(by_text)
 }
 
-/// A replacement of something in a message.
-pub(super) enum Change {
-    Result(Vec<Part>),
-    Arguments(String),
-    Text(String),
-}
-
 impl WireFormat {
     /// Calls `see` with each piece of `message`, in order, and with the site of what can be replaced.
     pub(super) fn see<'m, V: View<'m>>(self, message: V, see: See<'_, 'm, V>) {
@@ -327,11 +319,11 @@ impl WireFormat {
         self,
         message: V,
         index: usize,
-        change: Change,
+        new: NewPiece,
     ) -> Option<Vec<Edit<'m>>> {
         let site = |subject| self.site(message, subject, index);
-        Some(match change {
-            Change::Result(parts) => {
+        Some(match new {
+            NewPiece::Result(parts) => {
                 let result = site(Subject::Result)?;
                 match self {
                     Self::OpenAiChat => ChatParts::replace(result, parts),
@@ -340,7 +332,7 @@ impl WireFormat {
                     Self::Gemini => gemini::replace(result, parts),
                 }
             }
-            Change::Arguments(new) => {
+            NewPiece::Arguments(new) => {
                 let site = site(Subject::Arguments)?;
                 // Servers of OpenAI's formats take a string, but those that take an object refuse one.
                 let takes_text = matches!(self, Self::OpenAiChat | Self::Responses)
@@ -351,7 +343,9 @@ impl WireFormat {
                     New::Text(new)
                 })]
             }
-            Change::Text(new) => vec![site(Subject::UserText)?.set(New::Value(new.into()))],
+            NewPiece::UserText(new) => {
+                vec![site(Subject::UserText)?.set(New::Value(new.into()))]
+            }
         })
     }
 }
@@ -363,22 +357,12 @@ impl Format for WireFormat {
         self.see(message, &mut |piece, _| see(piece));
     }
 
-    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
-        put_into_value(message, |it| self.edits(it, slot, Change::Result(parts)));
-    }
-
-    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
-        put_into_value(message, |it| {
-            self.edits(it, call, Change::Arguments(arguments))
-        });
+    fn replace(&self, message: &mut Value, index: usize, new: NewPiece) {
+        put_into_value(message, |message| self.edits(message, index, new));
     }
 
     fn has_text(&self, message: &Value, text: usize) -> bool {
         self.site(message, Subject::UserText, text).is_some()
-    }
-
-    fn replace_text(&self, message: &mut Value, text: usize, new: String) {
-        put_into_value(message, |it| self.edits(it, text, Change::Text(new)));
     }
 }
 

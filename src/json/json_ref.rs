@@ -13,14 +13,14 @@ pub enum JsonRef<'m> {
     Value(&'m Value),
     /// An object that a message holds as a map. Its text is compact.
     Object(&'m Map<String, Value>),
-    /// The document's original text: valid JSON.
+    /// The document's original text: valid JSON, except for arguments that a model wrote.
     Spelled(&'m str),
 }
 
 impl<'m> JsonRef<'m> {
     /// The document as a value, with numbers and duplicate keys as `serde_json` reads them. `None`
     /// for a text that `serde_json` refuses: numbers beyond the range of `f64`, more than 128
-    /// levels, strings that are not valid Unicode.
+    /// levels, strings that are not valid Unicode, and for arguments that are not JSON.
     #[must_use]
     pub fn to_value(self) -> Option<Value> {
         match self {

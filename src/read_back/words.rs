@@ -46,114 +46,98 @@ const CHINESE: Description = Description {
             JSON Lines、CSV 和表格为记录的数组；其他文本为行的数组。",
 };
 
-/// Reason for refusing a call of the reader.
-#[derive(Debug)]
+/// Reason for refusing a call of the reader, in English.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(
     not(feature = "query"),
     expect(dead_code, reason = "nothing runs queries then")
 )]
 pub(super) enum Refusal {
+    #[error("the arguments are invalid JSON ({0}): pass {{\"path\": \"…\"}}")]
     InvalidArguments(serde_json::Error),
+    #[error("`path` is missing: pass the location that a hint shows")]
     NoPath,
     /// The name of an argument that must be a text.
+    #[error("`{0}` must be a text in quotes")]
     NotText(&'static str),
+    #[error(
+        "`offset` must be a line number, such as 12 or -5, or \"LINE+BYTE\" as a page shows it"
+    )]
     InvalidOffset,
     /// The name of an argument that must be a number of lines, and the least of them.
+    #[error("`{0}` must be a number of lines, {1} or more")]
     NotLines(&'static str, u64),
     /// The path is not a location of this session.
+    #[error("`path` is not a stored result of this conversation: copy it exactly from a hint")]
     UnknownPath,
-    Store(BackendError),
+    #[error("the result at `path` is no longer stored: call the tool again if you need it")]
+    Gone(#[source] BackendError),
+    #[error("the store failed: try again, or call the tool again if you need its result")]
+    Store(#[source] BackendError),
     /// The stored media is too large.
+    #[error("the file at `path` is too large: do not retry")]
     TooLarge,
+    #[error("`pattern` is not a supported regular expression: {0}")]
     InvalidPattern(regex::Error),
     /// A pattern or a query with an offset from the end.
+    #[error("`offset` can't be negative with `pattern` or `query`: pass 1 or more")]
     NegativeOffset,
+    #[error(
+        "`pattern` takes too long to search: simplify it, avoid counts such as `{{100}}`, or omit it"
+    )]
     SlowPattern,
+    #[error("pass either `pattern` or `query`")]
     PatternAndQuery,
+    #[error("this program answers no `query`: pass `pattern` or `offset`")]
     NoQueries,
+    #[error("`query` is too long: pass at most 4 KiB")]
     LongQuery,
     /// The text is not a query, or the query does not fit the result, as this says.
+    #[error("`query` failed: {0}")]
     FailedQuery(String),
+    #[error("`query` takes too long: select fewer records first, or pass `pattern`")]
     SlowQuery,
+    #[error(
+        "`query` needs too much memory: select fewer records first, or go through them with \
+         reduce inputs as $record (…; …)"
+    )]
     LargeQuery,
+    #[error(
+        "`query` recurses too deep, or the result is nested too deep: go through the records with \
+         .[], or pass `pattern`"
+    )]
     DeepQuery,
     /// The result is one JSON value that is too long.
+    #[error("this result is one JSON value too long for a query: pass `pattern`")]
     LongJson,
     /// The result is too long for `.`.
+    #[error(
+        "this result is too long for `.`: go through its records with `inputs`, e.g. \
+         inputs | select(.level == \"error\"), or reduce inputs as $record (0; . + $record.size)"
+    )]
     NeedsInputs,
 }
 
 impl From<BackendError> for Refusal {
     fn from(error: BackendError) -> Self {
-        Self::Store(error)
+        match error.kind() {
+            ErrorKind::NotFound => Self::Gone(error),
+            _ => Self::Store(error),
+        }
     }
 }
 
 impl Refusal {
     /// The error for the model.
     pub(super) fn into_error(self, language: Language) -> ToolError {
-        // In the order of `Language::ALL`.
-        let words: [fn(&Self) -> String; Language::ALL.len()] = [Self::english, Self::chinese];
-        let error = ToolError::new(words[language as usize](&self));
+        let words = match language {
+            Language::English => self.to_string(),
+            Language::Chinese => self.chinese(),
+        };
         match self {
-            Self::Store(source) => error.with_source(source),
-            _ => error,
+            Self::Gone(source) | Self::Store(source) => ToolError::new(words).with_source(source),
+            _ => ToolError::new(words),
         }
-    }
-
-    fn english(&self) -> String {
-        match self {
-            Self::InvalidArguments(error) => {
-                return format!(
-                    "the arguments are invalid JSON ({error}): pass {{\"path\": \"…\"}}"
-                );
-            }
-            Self::NotText(name) => return format!("`{name}` must be a text in quotes"),
-            Self::InvalidPattern(error) => {
-                return format!("`pattern` is not a supported regular expression: {error}");
-            }
-            Self::NotLines(name, least) => {
-                return format!("`{name}` must be a number of lines, {least} or more");
-            }
-            Self::FailedQuery(why) => return format!("`query` failed: {why}"),
-            Self::NoQueries => "this program answers no `query`: pass `pattern` or `offset`",
-            Self::PatternAndQuery => "pass either `pattern` or `query`",
-            Self::NoPath => "`path` is missing: pass the location that a hint shows",
-            Self::InvalidOffset => {
-                "`offset` must be a line number, such as 12 or -5, or \"LINE+BYTE\" as a page shows it"
-            }
-            Self::UnknownPath => {
-                "`path` is not a stored result of this conversation: copy it exactly from a hint"
-            }
-            Self::Store(error) if error.kind() == ErrorKind::NotFound => {
-                "the result at `path` is no longer stored: call the tool again if you need it"
-            }
-            Self::Store(_) => {
-                "the store failed: try again, or call the tool again if you need its result"
-            }
-            Self::TooLarge => "the file at `path` is too large: do not retry",
-            Self::NegativeOffset => {
-                "`offset` can't be negative with `pattern` or `query`: pass 1 or more"
-            }
-            Self::SlowPattern => {
-                "`pattern` takes too long to search: simplify it, avoid counts such as `{100}`, or omit it"
-            }
-            Self::LongQuery => "`query` is too long: pass at most 4 KiB",
-            Self::SlowQuery => {
-                "`query` takes too long: select fewer records first, or pass `pattern`"
-            }
-            Self::LargeQuery => {
-                "`query` needs too much memory: select fewer records first, or go through them with \
-                 reduce inputs as $record (…; …)"
-            }
-            Self::DeepQuery => "`query` recurses too deep: go through the records with .[]",
-            Self::NeedsInputs => {
-                "this result is too long for `.`: go through its records with `inputs`, e.g. \
-                 inputs | select(.level == \"error\"), or reduce inputs as $record (0; . + $record.size)"
-            }
-            Self::LongJson => "this result is one JSON value too long for a query: pass `pattern`",
-        }
-        .to_owned()
     }
 
     fn chinese(&self) -> String {
@@ -172,9 +156,7 @@ impl Refusal {
             Self::NoPath => "缺少 `path`：请填写提示中的位置",
             Self::InvalidOffset => "`offset` 须为行号，如 12 或 -5，或页面所示的 \"LINE+BYTE\"",
             Self::UnknownPath => "`path` 不是本次对话中存储的结果：请原样复制提示中的位置",
-            Self::Store(error) if error.kind() == ErrorKind::NotFound => {
-                "`path` 处的结果已不再保存：如有需要请重新调用该工具"
-            }
+            Self::Gone(_) => "`path` 处的结果已不再保存：如有需要请重新调用该工具",
             Self::Store(_) => "读取存储失败：请重试，或重新调用该工具以获取结果",
             Self::TooLarge => "`path` 处的文件过大：请勿重试",
             Self::NegativeOffset => "使用 `pattern` 或 `query` 时 `offset` 不能为负：请填 1 或更大",
@@ -184,7 +166,7 @@ impl Refusal {
             Self::LargeQuery => {
                 "`query` 占用内存过多：请先筛选记录，或用 reduce inputs as $record (…; …) 逐条处理"
             }
-            Self::DeepQuery => "`query` 递归过深：请用 .[] 逐条处理记录",
+            Self::DeepQuery => "`query` 递归过深或结果嵌套过深：请用 .[] 逐条处理记录，或改用 `pattern`",
             Self::NeedsInputs => {
                 "该结果过长，不能使用 `.`：请用 `inputs` 逐条处理，如 inputs | select(.level == \"error\")，\
                  或 reduce inputs as $record (0; . + $record.size)"

@@ -10,7 +10,7 @@ use super::{Slots, bytes_of, original};
 
 use crate::content::Part;
 use crate::decisions::{Decided, Moment, WrittenPart, only_text};
-use crate::format::{Arguments, Call, Conversation, PartRef, Piece, Place, Places};
+use crate::format::{Call, Conversation, JsonRef, NewPiece, PartRef, Piece, Place, Places};
 use crate::report::{Decision, Outcome, Subject};
 use crate::rounds::Item;
 use crate::session::Session;
@@ -33,11 +33,12 @@ pub(crate) fn apply(puts: Puts, conversation: &mut dyn Conversation) {
     for (place, put) in puts {
         let (message, index) = (place.message, place.index);
         let text = || only_text(&put).unwrap_or_default().to_owned();
-        match place.subject {
-            Subject::Result => conversation.replace_result(message, index, put),
-            Subject::Arguments => conversation.replace_arguments(message, index, text()),
-            Subject::UserText => conversation.replace_text(message, index, text()),
-        }
+        let new = match place.subject {
+            Subject::Result => NewPiece::Result(put),
+            Subject::Arguments => NewPiece::Arguments(text()),
+            Subject::UserText => NewPiece::UserText(text()),
+        };
+        conversation.replace(message, index, new);
     }
 }
 
@@ -83,7 +84,7 @@ impl Conversation for Overlay<'_> {
             }
             match (piece, put) {
                 (Piece::Call(call), Some(put)) => {
-                    let arguments = Arguments::Text(only_text(put).unwrap_or_default());
+                    let arguments = JsonRef::Spelled(only_text(put).unwrap_or_default());
                     see(Piece::Call(Call { arguments, ..call }));
                 }
                 (_, Some(parts)) => {
@@ -100,9 +101,7 @@ impl Conversation for Overlay<'_> {
     }
 
     // Nothing edits what is shown: `put` is the way.
-    fn replace_result(&mut self, _: usize, _: usize, _: Vec<Part>) {}
-
-    fn replace_arguments(&mut self, _: usize, _: usize, _: String) {}
+    fn replace(&mut self, _: usize, _: usize, _: NewPiece) {}
 
     fn has_text(&self, message: usize, text: usize) -> bool {
         self.under.has_text(message, text)

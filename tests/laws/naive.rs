@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use offcut::backend::Location;
-use offcut::format::{Piece, Role};
+use offcut::format::{NewPiece, Piece, Role};
 use offcut::hint::{Hint, Kind};
 use offcut::{Body, Part, Report, ToolCall, ToolOutput};
 
@@ -201,7 +201,7 @@ impl<F: Wire> Subject<F> for Naive {
                 continue;
             };
             if self.flaw == Flaw::ChangesFirst && text.len() >= 200 && Hint::parse(text).is_none() {
-                wire.replace_result(message, 0, vec!["[stored]".into()]);
+                wire.replace(message, 0, NewPiece::Result(vec!["[stored]".into()]));
             }
             if let Some(hint) = self.cleared(id, text) {
                 replacements.push((at, id.clone(), hint?));
@@ -213,7 +213,7 @@ impl<F: Wire> Subject<F> for Naive {
                 Flaw::DropsFields => {
                     messages[at] = wire.answer(&ToolCall::new(id, "", ""), parts, false, 0);
                 }
-                _ => wire.replace_result(&mut messages[at], 0, parts),
+                _ => wire.replace(&mut messages[at], 0, NewPiece::Result(parts)),
             }
         }
         if self.flaw == Flaw::BreaksPairs {

@@ -3,7 +3,7 @@
 
 use crate::common::content;
 use offcut::backend::{ErrorKind, Memory};
-use offcut::format::{Message, Plain};
+use offcut::format::{Message, NewPiece, Plain};
 use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
@@ -363,7 +363,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         }),
         ("clear_post_process", |b| {
             b.clear_post_process(|conversation, _| {
-                conversation.replace_result(7, 0, vec!["changed".into()]);
+                conversation.replace(7, 0, NewPiece::Result(vec!["changed".into()]));
                 Box::pin(async { Ok(()) })
             })
         }),

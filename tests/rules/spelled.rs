@@ -5,7 +5,7 @@ mod left_alone;
 
 use generate::{joined, json, number, space, string};
 use offcut::format::{
-    BodyError, Format, JsonText, PartRef, Piece, RequestBody, Spelled, WireFormat,
+    BodyError, Format, JsonText, NewPiece, PartRef, Piece, RequestBody, Spelled, WireFormat,
 };
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
@@ -66,8 +66,8 @@ proptest! {
         for format in WireFormat::ALL {
             for message in body.messages_mut() {
                 // These slots do not exist.
-                Spelled(format).replace_result(message, 1000, vec!["x".into()]);
-                Spelled(format).replace_arguments(message, 1000, "{}".into());
+                Spelled(format).replace(message, 1000, NewPiece::Result(vec!["x".into()]));
+                Spelled(format).replace(message, 1000, NewPiece::Arguments("{}".into()));
                 // Every format sees every message, even an odd one.
                 prop_assert!(pieces(format, message).starts_with("Role("));
             }
@@ -91,8 +91,8 @@ proptest! {
             let (mut filled, is_plain) = (Vec::new(), message.is_plain());
             for hole in template.0.iter().filter_map(|piece| match piece { Bit::Hole(hole) => Some(hole), Bit::Text(_) => None }) {
                 match hole.of {
-                    Of::Result(slot) => Spelled(format).replace_result(message, slot, vec!["a \"hint\"\n".into()]),
-                    Of::Arguments(call) => Spelled(format).replace_arguments(message, call, "{\"_cleared\":1.00}".into()),
+                    Of::Result(slot) => Spelled(format).replace(message, slot, NewPiece::Result(vec!["a \"hint\"\n".into()])),
+                    Of::Arguments(call) => Spelled(format).replace(message, call, NewPiece::Arguments("{\"_cleared\":1.00}".into())),
                 }
                 if is_plain {
                     filled.push(hole.becomes.as_str());
@@ -277,10 +277,10 @@ fn l7_any_depth_is_read_and_left_unchanged() {
         let before =
             format!(r#"{{"messages":[{{"role":"tool","x":{deep},"content":"long"}}],"y":{deep}}}"#);
         let mut body = RequestBody::parse(before.as_str()).unwrap();
-        Spelled(WireFormat::OpenAiChat).replace_result(
+        Spelled(WireFormat::OpenAiChat).replace(
             &mut body.messages_mut()[0],
             0,
-            vec!["short".into()],
+            NewPiece::Result(vec!["short".into()]),
         );
         assert_eq!(body.to_string(), before.replace("long", "short"));
     }
@@ -314,7 +314,7 @@ fn l5_a_field_is_added_with_the_least_bytes_and_removed_with_its_comma() {
                 .replace('P', part)
         };
         let mut message = JsonText::parse(wrap(before)).unwrap();
-        Spelled(WireFormat::Gemini).replace_result(&mut message, 0, vec!["x".into()]);
+        Spelled(WireFormat::Gemini).replace(&mut message, 0, NewPiece::Result(vec!["x".into()]));
         assert_eq!(message.as_str(), wrap(after), "{before}");
     }
 }
@@ -326,7 +326,7 @@ fn l5_marks_move_as_they_are_spelled() {
         r#"{{"role":"tool", "content": [ {{"type":"text","text":"long","cache_control":{mark},"zz" : 1E5}} ]}}"#
     );
     let mut message = JsonText::parse(before).unwrap();
-    Spelled(WireFormat::OpenAiChat).replace_result(&mut message, 0, vec!["x".into()]);
+    Spelled(WireFormat::OpenAiChat).replace(&mut message, 0, NewPiece::Result(vec!["x".into()]));
     let expected = format!(
         r#"{{"role":"tool", "content": [{{"type":"text","text":"x","cache_control":{mark},"zz":1E5}}]}}"#
     );

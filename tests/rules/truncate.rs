@@ -520,6 +520,20 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
     let hint = Hint::parse(text(&shown.parts)).unwrap();
     assert!(hint.flags.not_utf8 && hint.preview.starts_with("1|\u{fffd}\u{fffd}line 1"));
     assert_eq!(stored(&store).await[1].1, long);
+
+    let binary = [vec![0xff; 50_000], lines(400).into_bytes()].concat();
+    let shown = reduction
+        .truncate(&call("c", "f"), ToolOutput::bytes(binary.clone()))
+        .await
+        .unwrap();
+    let hint = Hint::parse(text(&shown.parts)).unwrap();
+    let hidden = hint.preview.rsplit_once("[… ").unwrap().1;
+    let hidden: usize = hidden.strip_suffix(" B …]").unwrap().parse().unwrap();
+    assert!(hidden < binary.len() && binary.len() - hidden <= hint.preview.len());
+    assert!(offcut::preview::holds_only(
+        &hint.preview,
+        &String::from_utf8_lossy(&binary)
+    ));
 }
 
 /// Finds two ids with the same short name.

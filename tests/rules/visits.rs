@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::backend::Memory;
-use offcut::format::{Anthropic, Format, LoopFormat, Messages, Piece};
-use offcut::{Builder, Part, Report, TokenCounter, ToolCall, ToolReduction, Turn};
+use offcut::format::{Anthropic, Format, LoopFormat, Messages, NewPiece, Piece};
+use offcut::{Builder, Report, TokenCounter, ToolCall, ToolReduction, Turn};
 use serde_json::{Value, json};
 
 /// Anthropic's format, counting visits and the pieces seen.
@@ -25,12 +25,8 @@ impl Format for Watched {
         });
     }
 
-    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
-        Anthropic.replace_result(message, slot, parts);
-    }
-
-    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
-        Anthropic.replace_arguments(message, call, arguments);
+    fn replace(&self, message: &mut Value, index: usize, new: NewPiece) {
+        Anthropic.replace(message, index, new);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_openai::types::chat::{ChatCompletionMessageToolCalls, ChatCompletionRequestMessage};
 use async_openai::types::responses::{FunctionCallOutput, InputContent, InputItem};
-use offcut::format::{Conversation, Format as _, LoopFormat as _, Piece, WireFormat};
+use offcut::format::{Conversation, Format as _, LoopFormat as _, NewPiece, Piece, WireFormat};
 use offcut::{OffloadError, Part, Report, ToolCall, ToolReduction, Turn};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
@@ -87,23 +87,13 @@ impl<M: TypedMessage> Conversation for TypedMessages<'_, M> {
         }
     }
 
-    fn replace_result(&mut self, message: usize, slot: usize, parts: Vec<Part>) {
-        self.change(message, |json| M::FORMAT.replace_result(json, slot, parts));
-    }
-
-    fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
-        self.change(message, |json| {
-            M::FORMAT.replace_arguments(json, call, arguments);
-        });
+    fn replace(&mut self, message: usize, index: usize, new: NewPiece) {
+        self.change(message, |json| M::FORMAT.replace(json, index, new));
     }
 
     fn has_text(&self, message: usize, text: usize) -> bool {
         let message = self.json.get(message);
         message.is_some_and(|message| M::FORMAT.has_text(message, text))
-    }
-
-    fn replace_text(&mut self, message: usize, text: usize, new: String) {
-        self.change(message, |json| M::FORMAT.replace_text(json, text, new));
     }
 }
 

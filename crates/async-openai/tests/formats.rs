@@ -5,7 +5,7 @@
 use async_openai::types::chat::{ChatCompletionMessageToolCalls, ChatCompletionRequestMessage};
 use async_openai::types::responses::InputItem;
 use offcut::backend::Memory;
-use offcut::format::{Conversation, LoopFormat, Messages, OpenAiChat, Piece, Responses};
+use offcut::format::{Conversation, LoopFormat, Messages, NewPiece, OpenAiChat, Piece, Responses};
 use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
 use offcut_async_openai::{TypedChat, TypedMessage, TypedMessages, TypedResponses};
 use serde_json::{Value, json};
@@ -87,12 +87,18 @@ fn keeps_the_contract<M: TypedMessage>(messages: &Value) {
     };
     let changes: [Change; 7] = [
         |_, _| {},
-        |all, message| all.replace_result(message, 0, vec!["hint".into()]),
-        |all, message| all.replace_result(message, 0, vec!["one".into(), "hint".into()]),
-        |all, message| all.replace_result(message, 0, Vec::new()),
-        |all, message| all.replace_arguments(message, 0, "{\"hint\":1}".into()),
-        |all, message| all.replace_arguments(message, 1, "{\"hint\":1}".into()),
-        |all, message| all.replace_text(message, 0, "hint".into()),
+        |all, message| all.replace(message, 0, NewPiece::Result(vec!["hint".into()])),
+        |all, message| {
+            all.replace(
+                message,
+                0,
+                NewPiece::Result(vec!["one".into(), "hint".into()]),
+            );
+        },
+        |all, message| all.replace(message, 0, NewPiece::Result(Vec::new())),
+        |all, message| all.replace(message, 0, NewPiece::Arguments("{\"hint\":1}".into())),
+        |all, message| all.replace(message, 1, NewPiece::Arguments("{\"hint\":1}".into())),
+        |all, message| all.replace(message, 0, NewPiece::UserText("hint".into())),
     ];
     let mut changed = 0;
     for change in changes {
@@ -132,7 +138,7 @@ fn content_that_a_type_can_not_hold_is_not_put_in() {
         mime: "image/png".into(),
         data: vec![0; 3].into(),
     };
-    TypedChat::new(&mut messages).replace_result(4, 0, vec![image]);
+    TypedChat::new(&mut messages).replace(4, 0, NewPiece::Result(vec![image]));
     assert_eq!(serde_json::to_value(&messages).unwrap(), chat());
 }
 
@@ -153,12 +159,12 @@ fn calls_of_programs_are_the_programs() {
 #[test]
 fn l5_a_cache_breakpoint_stays() {
     let mut messages: Vec<ChatCompletionRequestMessage> = typed(&chat());
-    TypedChat::new(&mut messages).replace_result(5, 0, vec!["hint".into()]);
+    TypedChat::new(&mut messages).replace(5, 0, NewPiece::Result(vec!["hint".into()]));
     let part =
         json!([{"type": "text", "text": "hint", "prompt_cache_breakpoint": {"mode": "explicit"}}]);
     assert_eq!(serde_json::to_value(&messages[5]).unwrap()["content"], part);
     let mut items: Vec<InputItem> = typed(&items());
-    TypedResponses::new(&mut items).replace_result(6, 0, vec!["hint".into()]);
+    TypedResponses::new(&mut items).replace(6, 0, NewPiece::Result(vec!["hint".into()]));
     let part = json!([{"type": "input_text", "text": "hint", "prompt_cache_breakpoint": {"mode": "explicit"}}]);
     assert_eq!(serde_json::to_value(&items[6]).unwrap()["output"], part);
 }
@@ -177,7 +183,7 @@ fn l5_parts_that_stay_are_as_they_were() {
     let before = serde_json::to_value(&items).unwrap();
     let opaque = |nth: usize| Part::Opaque(before[0]["output"][nth].clone());
     let parts = vec![opaque(0), "hint".into(), opaque(2)];
-    TypedResponses::new(&mut items).replace_result(0, 0, parts);
+    TypedResponses::new(&mut items).replace(0, 0, NewPiece::Result(parts));
     assert_eq!(
         serde_json::to_value(&items).unwrap(),
         serde_json::to_value(typed::<InputItem>(&output("hint"))).unwrap(),

@@ -1,7 +1,6 @@
 //! rig's messages as a format.
 
-use offcut::Part;
-use offcut::format::{Arguments, Call, Data, Format, PartRef, Piece, ResultHead, Role};
+use offcut::format::{Call, Data, Format, JsonRef, NewPiece, PartRef, Piece, ResultHead, Role};
 use rig::message::{
     AssistantContent, CallId, DocumentSourceKind, Message, MimeType, ProviderCallId, ToolCall,
     ToolFunction, ToolResult, UserContent,
@@ -37,29 +36,27 @@ impl Format for RigMessages {
         }
     }
 
-    fn replace_result(&self, message: &mut Message, slot: usize, parts: Vec<Part>) {
-        let Message::User { content } = message else {
-            return;
-        };
-        let results = content.iter_mut().filter_map(|item| match item {
-            UserContent::ToolResult(result) if is_slot(result) => Some(result),
-            _ => None,
-        });
-        if let Some(result) = { results }.nth(slot) {
-            result.content = parts.into_iter().map(from_part).collect();
-        }
-    }
-
-    fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
-        let Message::Assistant(message) = message else {
-            return;
-        };
-        let calls = message.content.iter_mut().filter_map(|block| match block {
-            AssistantContent::ToolCall(call) => Some(call),
-            _ => None,
-        });
-        if let Some(call) = { calls }.nth(call) {
-            call.function = ToolFunction::parse(call.function.name.clone(), &arguments);
+    fn replace(&self, message: &mut Message, index: usize, new: NewPiece) {
+        match (message, new) {
+            (Message::User { content }, NewPiece::Result(parts)) => {
+                let results = content.iter_mut().filter_map(|item| match item {
+                    UserContent::ToolResult(result) if is_slot(result) => Some(result),
+                    _ => None,
+                });
+                if let Some(result) = { results }.nth(index) {
+                    result.content = parts.into_iter().map(from_part).collect();
+                }
+            }
+            (Message::Assistant(message), NewPiece::Arguments(arguments)) => {
+                let calls = message.content.iter_mut().filter_map(|block| match block {
+                    AssistantContent::ToolCall(call) => Some(call),
+                    _ => None,
+                });
+                if let Some(call) = { calls }.nth(index) {
+                    call.function = ToolFunction::parse(call.function.name.clone(), &arguments);
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -131,8 +128,8 @@ fn seen_block(block: &AssistantContent) -> Option<Piece<'_>> {
 
 fn seen_call(call: &ToolCall) -> Call<'_> {
     let arguments = match &call.function.invalid_arguments {
-        Some(text) => Arguments::Text(text),
-        None => Arguments::Json((&call.function.arguments).into()),
+        Some(text) => JsonRef::Spelled(text),
+        None => (&call.function.arguments).into(),
     };
     let is_signed = call
         .native

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::Part;
-use offcut::format::{Data, Format, PartRef, Piece};
+use offcut::format::{Data, Format, NewPiece, PartRef, Piece};
 use offcut_rig::RigMessages;
 use rig::message::{
     AssistantContent, AssistantMessage, CallId, Document, DocumentSourceKind, Image,
@@ -140,7 +140,7 @@ fn several_results_of_one_message_are_slots() {
 fn l5_a_slot_is_replaced_and_nothing_else() {
     let original = results();
     let mut message = original.clone();
-    RigMessages.replace_result(&mut message, 1, vec!["hint".into()]);
+    RigMessages.replace(&mut message, 1, NewPiece::Result(vec!["hint".into()]));
     let (Message::User { content: was }, Message::User { content }) = (&original, &message) else {
         panic!()
     };
@@ -158,7 +158,7 @@ fn l5_a_slot_is_replaced_and_nothing_else() {
 
     for slot in [2, 9] {
         let mut message = original.clone();
-        RigMessages.replace_result(&mut message, slot, vec!["hint".into()]);
+        RigMessages.replace(&mut message, slot, NewPiece::Result(vec!["hint".into()]));
         assert_eq!(message, original);
     }
 }
@@ -178,7 +178,7 @@ fn replaced_parts_are_visited_as_written() {
             url: "http://x".into(),
         },
     ];
-    RigMessages.replace_result(&mut message, 0, parts);
+    RigMessages.replace(&mut message, 0, NewPiece::Result(parts));
     assert_eq!(
         seen(&message)[2..6],
         [
@@ -213,9 +213,13 @@ fn calls_are_seen_with_their_arguments_and_signatures() {
     assert_eq!(seen(&original), expected);
 
     let mut message = original.clone();
-    RigMessages.replace_arguments(&mut message, 0, r#"{"_cleared":"hint"}"#.into());
-    RigMessages.replace_arguments(&mut message, 1, "{}".into());
-    RigMessages.replace_arguments(&mut message, 4, "{}".into());
+    RigMessages.replace(
+        &mut message,
+        0,
+        NewPiece::Arguments(r#"{"_cleared":"hint"}"#.into()),
+    );
+    RigMessages.replace(&mut message, 1, NewPiece::Arguments("{}".into()));
+    RigMessages.replace(&mut message, 4, NewPiece::Arguments("{}".into()));
     let now = seen(&message);
     assert_eq!(
         now[3..5],

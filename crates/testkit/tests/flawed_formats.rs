@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::Part;
-use offcut::format::{Format, Piece, ResultHead, WireFormat};
+use offcut::format::{Format, NewPiece, Piece, ResultHead, WireFormat};
 use serde_json::{Value, json};
 
 use self::samples::samples;
@@ -88,6 +88,23 @@ impl Format for Flawed {
             });
     }
 
+    fn replace(&self, message: &mut Value, index: usize, new: NewPiece) {
+        match new {
+            NewPiece::Result(parts) => self.replace_result(message, index, parts),
+            NewPiece::Arguments(arguments) => self.replace_arguments(message, index, arguments),
+            new => {
+                let next = usize::from(self.flaw == Flaw::ReplacesTheNextText);
+                self.of.replace(message, index + next, new);
+            }
+        }
+    }
+
+    fn has_text(&self, message: &Value, text: usize) -> bool {
+        self.flaw != Flaw::DeniesTexts && self.of.has_text(message, text)
+    }
+}
+
+impl Flawed {
     fn replace_result(&self, message: &mut Value, slot: usize, mut parts: Vec<Part>) {
         let slot = match self.flaw {
             Flaw::CountsFromOne => slot.saturating_sub(1),
@@ -111,7 +128,7 @@ impl Format for Flawed {
             _ => {}
         }
         let before = message.clone();
-        self.of.replace_result(message, slot, parts);
+        self.of.replace(message, slot, NewPiece::Result(parts));
         let (is_there, is_changed) = (self.has(message, slot), *message != before);
         match self.flaw {
             Flaw::MarksWhatItReplaces if is_there => message["status"] = "cleared".into(),
@@ -140,16 +157,8 @@ impl Format for Flawed {
         if self.flaw == Flaw::WritesArgumentsAsTheyAre {
             arguments = json!(arguments).to_string();
         }
-        self.of.replace_arguments(message, call, arguments);
-    }
-
-    fn has_text(&self, message: &Value, text: usize) -> bool {
-        self.flaw != Flaw::DeniesTexts && self.of.has_text(message, text)
-    }
-
-    fn replace_text(&self, message: &mut Value, text: usize, new: String) {
-        let next = usize::from(self.flaw == Flaw::ReplacesTheNextText);
-        self.of.replace_text(message, text + next, new);
+        self.of
+            .replace(message, call, NewPiece::Arguments(arguments));
     }
 }
 
@@ -190,22 +199,22 @@ fn l5_the_suite_finds_every_flaw() {
         (Flaw::BeginsLate, "begins with a role", &WireFormat::ALL[..]),
         (
             Flaw::ReplacesTheNextText,
-            "`replace_text`",
+            "`texts are replaced`",
             &WireFormat::ALL,
         ),
-        (Flaw::DeniesTexts, "`replace_text`", &WireFormat::ALL),
+        (Flaw::DeniesTexts, "`texts are replaced`", &WireFormat::ALL),
         (Flaw::IsRestless, "the same pieces", &WireFormat::ALL),
         (
             Flaw::CountsFromOne,
-            "`replace_result`",
+            "`results are replaced`",
             &[Anthropic, Gemini],
         ),
         (Flaw::ReplacesTheFirst, "", &WireFormat::ALL),
-        (Flaw::Appends, "`replace_result`", &WireFormat::ALL),
+        (Flaw::Appends, "`results are replaced`", &WireFormat::ALL),
         (Flaw::ForgetsTheId, "", &WireFormat::ALL),
         (
             Flaw::ForgetsTheErrorMark,
-            "`replace_result`",
+            "`results are replaced`",
             &[Anthropic, Gemini],
         ),
         (
@@ -215,12 +224,12 @@ fn l5_the_suite_finds_every_flaw() {
         ),
         (
             Flaw::ReplacesSecondArguments,
-            "`replace_arguments`",
+            "`arguments are replaced`",
             &WireFormat::ALL,
         ),
         (
             Flaw::WritesArgumentsAsTheyAre,
-            "`replace_arguments`",
+            "`arguments are replaced`",
             &WireFormat::ALL,
         ),
         (
@@ -230,7 +239,7 @@ fn l5_the_suite_finds_every_flaw() {
         ),
         (
             Flaw::LosesTheSecondText,
-            "`replace_result`",
+            "`results are replaced`",
             &WireFormat::ALL,
         ),
         (
@@ -238,7 +247,11 @@ fn l5_the_suite_finds_every_flaw() {
             "no message at all",
             &[OpenAiChat, Responses, Anthropic],
         ),
-        (Flaw::NestsWhatItPuts, "`replace_result`", &WireFormat::ALL),
+        (
+            Flaw::NestsWhatItPuts,
+            "`results are replaced`",
+            &WireFormat::ALL,
+        ),
         (
             Flaw::HidesIdsOfResults,
             "`a result leads to its call`",

@@ -11,7 +11,7 @@ pub(super) const STACK: usize = 64 << 20;
 /// The part of the stack for what does not recurse, and for what recurses and is bounded otherwise.
 const RESERVE: usize = 16 << 20;
 /// The most bytes of values that a query may hold at once.
-const MAX_MEMORY: usize = 256 << 20;
+pub(super) const MAX_MEMORY: usize = 256 << 20;
 /// The greatest depth of a value. Dropping, writing and comparing it recurse.
 const MAX_DEPTH: u32 = 1_000;
 /// The most bytes of the text of one record, which is read before it has a value.
@@ -73,6 +73,11 @@ pub(super) fn read(bytes: usize) {
 /// Begins with the next record.
 pub(super) fn next_record() {
     UNPARSED.set(0);
+}
+
+/// Gives up a query whose values take too much memory.
+pub(super) fn too_large<T>() -> T {
+    give_up(Refusal::LargeQuery)
 }
 
 /// Returns the depth of a container of values, of which the deepest has the depth `of_values`.

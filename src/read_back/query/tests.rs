@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::backend::{Backend, Key, Memory};
 use crate::hint::{Language, Position, Prose};
@@ -105,6 +107,11 @@ async fn r5_long_content_is_read_record_by_record() {
     let array = format!("[{}", json_lines.replace('\n', ","));
     let said = ask(array, "[inputs] | length").await;
     assert!(said.contains("too long for a query"), "{said}");
+    let log = lines(&|n| format!("[{n}s] {filler}\n"));
+    assert_eq!(ask(log, "[inputs] | length").await, "2000\n");
+    let broken = format!("{json_lines}\n{{\"n\": 1e400}}\n{{\"n\"");
+    let said = ask(broken, "last(inputs | select(.n > 1999) | .n)").await;
+    assert!(said.contains("line 2003: "), "{said}");
     let last = ask(filler.repeat(rows) + "\nlast", "last(inputs)").await;
     assert_eq!(last, "last\n");
     let unclosed = ask(
@@ -113,4 +120,25 @@ async fn r5_long_content_is_read_record_by_record() {
     )
     .await;
     assert!(unclosed.contains("too much memory"), "{unclosed}");
+}
+
+/// All of JSON is read, also what is beyond floats and Unicode, but no depth or size without a bound.
+#[tokio::test]
+async fn r5_all_of_json_is_read() {
+    let numbers = r#"[{"n": 1e400, "k": 18446744073709551615}, {"n": -1e999}]"#;
+    let said = ask(numbers, ".[].n, .[0].k").await;
+    let most = "1.7976931348623157e308";
+    let most = most.replace("e308", "e+308");
+    assert_eq!(said, format!("{most}\n-{most}\n18446744073709551615\n"));
+    let half = ask(
+        r#"{"half \ud83d": "a \ud83d b"}"#,
+        "to_entries[0] | .key, .value",
+    )
+    .await;
+    assert_eq!(half, "half \\ud83d\na \\ud83d b\n");
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = ask(deep, "length").await;
+    assert!(deep.contains("too deep"), "{deep}");
+    let dense = ask("5", r#""[" + "1," * 16e6 + "1]" | fromjson | length"#).await;
+    assert!(dense.contains("too much memory"), "{dense}");
 }

@@ -1,6 +1,6 @@
 //! Values of a query: JSON whose memory and depth are bounded.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
@@ -12,10 +12,10 @@ use jaq_core::box_iter::{BoxIter, box_once};
 use jaq_core::ops::Math;
 use jaq_core::path::Opt;
 use jaq_core::{Exn, ValX};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::bounds::{Charge, depth_above, step};
+use super::bounds::{Charge, MAX_MEMORY, depth_above, step, too_large};
+use crate::json::{InvalidJson, JsonText, Kind, Node, View};
 
 pub(super) type Error = jaq_core::Error<Value>;
 pub(super) type ValR = jaq_core::ValR<Value>;
@@ -27,6 +27,10 @@ const ELEMENT: usize = size_of::<Value>();
 const ENTRY: usize = size_of::<Value>() + size_of::<Text>() + 24;
 /// Bytes that an allocation takes beside its content.
 const ALLOCATION: usize = 48;
+/// Bytes that a path takes while its place is deleted.
+const PATH: usize = 96;
+/// The most values of a JSON text. Each takes as much memory in the text as it does itself, at least.
+const MAX_VALUES: usize = MAX_MEMORY / (2 * ELEMENT);
 
 #[derive(Clone, Debug, Default)]
 pub(super) enum Value {
@@ -47,7 +51,7 @@ pub(super) enum Value {
 pub(super) struct Text(Rc<(Box<str>, Charge)>);
 
 impl Text {
-    fn new(text: impl Into<Box<str>>) -> Self {
+    pub(super) fn new(text: impl Into<Box<str>>) -> Self {
         let text = text.into();
         let charge = Charge::new(text.len() + ALLOCATION);
         Self(Rc::new((text, charge)))
@@ -260,48 +264,63 @@ impl Value {
     }
 
     /// The value without what is at these paths, all of which are of the value as it is now.
-    pub(super) fn without(mut self, paths: &Self) -> ValR {
-        let paths = paths.items()?.iter().map(Self::items);
-        let mut paths: Vec<&[Self]> = paths.collect::<Result<_, _>>()?;
-        // A slice leads no deeper into an array, but the items that a last one stands for are inside of it.
-        let depth = |path: &[Self]| {
-            let is_slice = |key: &&Self| matches!(key, Self::Object(_));
-            let slices = path.iter().filter(is_slice).count();
-            path.len() - slices + usize::from(path.last().is_some_and(|key| is_slice(&key)))
-        };
-        // The innermost first, since nothing is inside of what is gone.
-        paths.sort_by_key(|path| Reverse(depth(path)));
-        // Marked first, so that all places stay as they are.
-        let mark = Text::new("");
-        let is_marked =
-            |value: &Self| matches!(value, Self::Text(text) if Rc::ptr_eq(&text.0, &mark.0));
-        for path in &paths {
-            self.change(path, &|value| *value = Self::Text(mark.clone()))?;
-        }
-        if is_marked(&self) {
+    pub(super) fn without(&self, paths: &Self) -> ValR {
+        let paths: Result<Vec<_>, _> = paths.items()?.iter().map(Self::items).collect();
+        let paths = paths?;
+        if paths.iter().any(|path| path.is_empty()) {
             return Ok(Self::Null);
         }
-        // Here too, since places change with those around them.
-        let around = paths.iter().filter_map(|path| {
-            let mut around = path.split_last()?.1;
-            while let Some((Self::Object(_), outer)) = around.split_last() {
-                around = outer;
+        self.without_inner(&paths)
+    }
+
+    /// The same, if no path is empty.
+    fn without_inner(&self, paths: &[&[Self]]) -> ValR {
+        step();
+        let length = match self {
+            Self::Array(array) => array.content.len(),
+            Self::Object(object) => object.content.len(),
+            _ => 0,
+        };
+        // The values that go, and the paths into each of the others.
+        let (mut gone, mut inner) = (vec![false; length], BTreeMap::<_, Vec<_>>::new());
+        let mut charge = Charge::new(length);
+        for path in paths {
+            step();
+            let (places, rest) = match (self, &path[0]) {
+                (Self::Null, _) => continue,
+                (Self::Object(object), Self::Text(key)) => match object.content.get_index_of(key) {
+                    Some(at) => (at..at + 1, &path[1..]),
+                    None => continue,
+                },
+                (Self::Array(array), _) => place_in(array.content.len(), path)?,
+                (_, key) => return Err(Error::index(self.clone(), key.clone())),
+            };
+            if rest.is_empty() {
+                gone[places].fill(true);
+            } else if !places.is_empty() {
+                charge.add(PATH);
+                inner.entry(places.start).or_default().push(rest);
             }
-            Some((Reverse(depth(around)), around))
-        });
-        for (_, path) in around.collect::<BTreeSet<_>>() {
-            // Fails inside of what is gone.
-            _ = self.change(path, &|value| match value {
-                Self::Array(array) => Rc::make_mut(array).content.retain(|item| !is_marked(item)),
-                Self::Object(object) => {
-                    Rc::make_mut(object)
-                        .content
-                        .retain(|_, field| !is_marked(field));
-                }
-                _ => {}
-            });
         }
-        Ok(self)
+        let left = |at: usize, value: &Self| match inner.get(&at) {
+            _ if gone[at] => None,
+            Some(paths) => Some(value.without_inner(paths)),
+            None => Some(Ok(value.clone())),
+        };
+        match self {
+            Self::Array(array) => {
+                let items = array.content.iter().enumerate();
+                items.filter_map(|(at, item)| left(at, item)).collect()
+            }
+            Self::Object(object) => {
+                let entries = object.content.iter().enumerate();
+                let entries = entries.filter_map(|(at, (key, value))| {
+                    Some(left(at, value)?.map(|value| (key.clone(), value)))
+                });
+                entries.collect()
+            }
+            other => Ok(other.clone()),
+        }
     }
 
     fn items(&self) -> Result<&[Self], Error> {
@@ -311,38 +330,23 @@ impl Value {
         }
     }
 
-    /// Changes what is at a path, if anything is.
-    fn change(&mut self, path: &[Self], change: &dyn Fn(&mut Self)) -> Result<(), Error> {
-        step();
-        let Some((key, rest)) = path.split_first() else {
-            change(self);
-            return Ok(());
-        };
-        match (&mut *self, key) {
-            (Self::Null, _) => {}
-            (Self::Object(object), Self::Text(key)) => {
-                if let Some(field) = Rc::make_mut(object).content.get_mut(key) {
-                    field.change(rest, change)?;
-                }
-            }
-            (Self::Array(array), _) => {
-                let (places, rest) = place_in(array.content.len(), path)?;
-                for item in &mut Rc::make_mut(array).content[places] {
-                    item.change(rest, change)?;
-                }
-            }
-            _ => return Err(Error::index(self.clone(), key.clone())),
-        }
-        Ok(())
+    /// The value of a JSON text. As in jq, a number beyond the range of floats is the last one within it.
+    pub(super) fn from_json(text: &str) -> Result<Self, InvalidJson> {
+        let json = JsonText::parse_within(text, MAX_VALUES)?;
+        Ok(Node::root(&json.unwrap_or_else(too_large)).into())
     }
 
     pub(super) fn parse_json(&self) -> ValR {
-        let text = self.as_text()?;
-        match serde_json::from_str(text) {
-            Ok(value) => Ok(value),
-            Err(_) if text == "nan" => Ok(Self::Float(f64::NAN)),
-            Err(error) => Err(Error::str(format!("this is not JSON: {error}"))),
+        match self.as_text()? {
+            "nan" => Ok(Self::Float(f64::NAN)),
+            text => Self::from_json(text).map_err(Error::str),
         }
+    }
+
+    /// The value of a number as JSON writes it: of integers beyond 64 bits, and of all others, the nearest float.
+    pub(super) fn number_of(text: &str) -> Self {
+        let integer = text.parse().map(|number: i128| number.into());
+        integer.unwrap_or_else(|_| Self::Float(text.parse().unwrap_or(f64::NAN)))
     }
 
     /// The bounds of a slice of something of `length` elements.
@@ -700,13 +704,7 @@ impl Neg for Value {
 
 impl jaq_core::ValT for Value {
     fn from_num(number: &str) -> ValR {
-        if let Ok(number) = number.parse::<i128>() {
-            return Ok(number.into());
-        }
-        let number = number
-            .parse()
-            .map_err(|error| Error::str(format!("{number} is no number: {error}")))?;
-        Ok(Self::Float(number))
+        Ok(Self::number_of(number))
     }
 
     fn from_map<I: IntoIterator<Item = (Self, Self)>>(entries: I) -> ValR {
@@ -960,53 +958,24 @@ impl jaq_std::ValT for Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyValue;
-
-        impl<'de> Visitor<'de> for AnyValue {
-            type Value = Value;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("JSON")
-            }
-
-            fn visit_unit<E>(self) -> Result<Value, E> {
-                Ok(Value::Null)
-            }
-
-            fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-                Ok(Value::Bool(truth))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-                Ok(Value::Int(number))
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-                Ok(i128::from(number).into())
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-                Ok(Value::Float(number))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-                Ok(Value::text(text))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-                std::iter::from_fn(|| items.next_element::<Value>().transpose()).collect()
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
-                let mut object = Held::default();
-                while let Some((name, value)) = fields.next_entry::<String, Value>()? {
-                    object.insert(Text::new(name), value);
-                }
-                Ok(Value::Object(Rc::new(object)))
+impl From<Node<'_>> for Value {
+    fn from(node: Node<'_>) -> Self {
+        step();
+        let text = |node: Node<'_>| {
+            let spelling = node.spelling();
+            // One that is not valid Unicode, as it is spelled.
+            Text::new(node.as_str().unwrap_or(&spelling[1..spelling.len() - 1]))
+        };
+        match node.kind() {
+            Kind::Null => Self::Null,
+            Kind::Bool => Self::Bool(node.as_bool() == Some(true)),
+            Kind::Number => Self::number_of(node.spelling()),
+            Kind::String => Self::Text(text(node)),
+            Kind::Array => node.items().map(Self::from).collect(),
+            Kind::Object => {
+                let entries = node.keys();
+                entries.map(|key| (text(key), key.value().into())).collect()
             }
         }
-        deserializer.deserialize_any(AnyValue)
     }
 }

@@ -8,7 +8,7 @@ mod spelled;
 use std::fmt::Debug;
 
 use bytes::Bytes;
-use offcut::format::{Format, LoopFormat, Message, Piece, Plain, WireFormat};
+use offcut::format::{Format, LoopFormat, Message, NewPiece, Piece, Plain, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -35,20 +35,12 @@ macro_rules! types_of_formats {
                 WireFormat::$format.visit(message, see);
             }
 
-            fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
-                WireFormat::$format.replace_result(message, slot, parts);
-            }
-
-            fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
-                WireFormat::$format.replace_arguments(message, call, arguments);
+            fn replace(&self, message: &mut Value, index: usize, new: NewPiece) {
+                WireFormat::$format.replace(message, index, new);
             }
 
             fn has_text(&self, message: &Value, text: usize) -> bool {
                 WireFormat::$format.has_text(message, text)
-            }
-
-            fn replace_text(&self, message: &mut Value, text: usize, new: String) {
-                WireFormat::$format.replace_text(message, text, new);
             }
         }
 

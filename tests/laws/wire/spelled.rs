@@ -1,6 +1,6 @@
 //! Any wire format over the text of its messages.
 
-use offcut::format::{Format, JsonText, Piece, Spelled, WireFormat};
+use offcut::format::{Format, JsonText, NewPiece, Piece, Spelled, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
@@ -36,20 +36,12 @@ impl<F: Wire + Into<WireFormat>> Format for OverText<F> {
         self.spelled().visit(message, see);
     }
 
-    fn replace_result(&self, message: &mut JsonText, slot: usize, parts: Vec<Part>) {
-        self.spelled().replace_result(message, slot, parts);
-    }
-
-    fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
-        self.spelled().replace_arguments(message, call, arguments);
+    fn replace(&self, message: &mut JsonText, index: usize, new: NewPiece) {
+        self.spelled().replace(message, index, new);
     }
 
     fn has_text(&self, message: &JsonText, text: usize) -> bool {
         self.spelled().has_text(message, text)
-    }
-
-    fn replace_text(&self, message: &mut JsonText, text: usize, new: String) {
-        self.spelled().replace_text(message, text, new);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A format for messages of another crate, as users write one.
 
 use offcut::backend::Memory;
-use offcut::format::{Arguments, Call, Format, PartRef, Piece, ResultHead, Role};
+use offcut::format::{Call, Format, JsonRef, NewPiece, PartRef, Piece, ResultHead, Role};
 use offcut::{Part, ToolReduction};
 
 /// A message of another crate.
@@ -35,7 +35,7 @@ impl Format for Dialog {
                 see(Piece::Role(Role::Assistant));
                 see(Piece::Content(PartRef::Text(says)));
                 for (name, arguments) in asks {
-                    let arguments = Arguments::Text(arguments);
+                    let arguments = JsonRef::Spelled(arguments);
                     see(Piece::Call(Call {
                         id: "",
                         name,
@@ -60,24 +60,26 @@ impl Format for Dialog {
         }
     }
 
-    fn replace_result(&self, turn: &mut Utterance, slot: usize, parts: Vec<Part>) {
-        // A `Tool` has one slot. What it can't hold, such as several parts, leaves it as it was.
-        if let (0, Utterance::Tool { output, .. }, [Part::Text(text)]) = (slot, turn, &parts[..]) {
-            output.clone_from(text);
-        }
-    }
-
-    fn replace_arguments(&self, turn: &mut Utterance, call: usize, arguments: String) {
-        if let Utterance::Model { asks, .. } = turn
-            && let Some(ask) = asks.get_mut(call)
-        {
-            ask.1 = arguments;
+    fn replace(&self, turn: &mut Utterance, index: usize, new: NewPiece) {
+        match (turn, new) {
+            (Utterance::Tool { output, .. }, NewPiece::Result(parts)) => {
+                // A `Tool` has one slot. What it can't hold, such as several parts, leaves it as it was.
+                if let (0, [Part::Text(text)]) = (index, &parts[..]) {
+                    output.clone_from(text);
+                }
+            }
+            (Utterance::Model { asks, .. }, NewPiece::Arguments(arguments)) => {
+                if let Some(ask) = asks.get_mut(index) {
+                    ask.1 = arguments;
+                }
+            }
+            _ => {}
         }
     }
 }
 
 #[tokio::test]
-async fn a_format_of_three_methods_keeps_the_contract() {
+async fn a_format_of_two_methods_keeps_the_contract() {
     let reduction = ToolReduction::recommended(Memory::new())
         .max_tokens_for_clear(1_000)
         .build()

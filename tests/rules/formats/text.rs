@@ -1,7 +1,7 @@
 //! The formats over text: the same contract and the same results as over values.
 
 use offcut::Part;
-use offcut::format::{Arguments, Format, JsonText, PartRef, Piece, Spelled, WireFormat};
+use offcut::format::{Format, JsonText, NewPiece, PartRef, Piece, Spelled, WireFormat};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -40,12 +40,12 @@ impl Format for OverText {
         Spelled(self.0).visit(&message.0, see);
     }
 
-    fn replace_result(&self, message: &mut Text, slot: usize, parts: Vec<Part>) {
-        Spelled(self.0).replace_result(&mut message.0, slot, parts);
+    fn replace(&self, message: &mut Text, index: usize, new: NewPiece) {
+        Spelled(self.0).replace(&mut message.0, index, new);
     }
 
-    fn replace_arguments(&self, message: &mut Text, call: usize, arguments: String) {
-        Spelled(self.0).replace_arguments(&mut message.0, call, arguments);
+    fn has_text(&self, message: &Text, text: usize) -> bool {
+        Spelled(self.0).has_text(&message.0, text)
     }
 }
 
@@ -68,9 +68,8 @@ fn pieces<F: Format>(format: &F, message: &F::Message) -> Vec<String> {
             Piece::Content(PartRef::Json(json)) => format!("json {json}"),
             Piece::Content(PartRef::Opaque(json)) => format!("opaque {json}"),
             Piece::Call(call) => {
-                let is_text = matches!(call.arguments, Arguments::Text(_));
                 format!(
-                    "call {} {} {is_text} {} {}",
+                    "call {} {} {} {}",
                     call.id, call.name, call.arguments, call.is_signed
                 )
             }
@@ -143,14 +142,14 @@ fn l5_text_and_values_show_the_same_and_become_the_same() {
                     ],
                 ] {
                     let (mut one, mut other) = (message.clone(), spelled.clone());
-                    format.replace_result(&mut one, nth, parts.clone());
-                    Spelled(format).replace_result(&mut other, nth, parts);
+                    format.replace(&mut one, nth, NewPiece::Result(parts.clone()));
+                    Spelled(format).replace(&mut other, nth, NewPiece::Result(parts));
                     assert_eq!(value(&other), one, "{message}");
                 }
                 for arguments in ["{\"_cleared\":\"x\"}", "not JSON"] {
                     let (mut one, mut other) = (message.clone(), spelled.clone());
-                    format.replace_arguments(&mut one, nth, arguments.into());
-                    Spelled(format).replace_arguments(&mut other, nth, arguments.into());
+                    format.replace(&mut one, nth, NewPiece::Arguments(arguments.into()));
+                    Spelled(format).replace(&mut other, nth, NewPiece::Arguments(arguments.into()));
                     assert_eq!(value(&other), one, "{message}");
                 }
             }

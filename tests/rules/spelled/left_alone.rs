@@ -1,7 +1,7 @@
 //! Messages that must stay unchanged: those with two meanings, and results in invalid Unicode.
 
 use offcut::backend::Memory;
-use offcut::format::{Format, JsonText, Messages, Piece, Spelled, WireFormat};
+use offcut::format::{Format, JsonText, Messages, NewPiece, Piece, Spelled, WireFormat};
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::{Report, ToolReduction, Turn};
 
@@ -94,8 +94,8 @@ fn l5_a_message_with_a_duplicate_key_is_left_alone() {
         assert_eq!(is_fixed(format, &message), fixed, "{text}");
         let mut changed = message.clone();
         for nth in 0..2 {
-            Spelled(format).replace_result(&mut changed, nth, vec!["x".into()]);
-            Spelled(format).replace_arguments(&mut changed, nth, "{}".into());
+            Spelled(format).replace(&mut changed, nth, NewPiece::Result(vec!["x".into()]));
+            Spelled(format).replace(&mut changed, nth, NewPiece::Arguments("{}".into()));
         }
         assert_eq!(
             changed == message,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use offcut::{Part, ToolCall, ToolOutput, Truncated};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, OrFail as _, chain};
@@ -12,7 +13,9 @@ use crate::{args, exact, output, settings, stores};
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
     let (runtime, input) = (settings::runtime()?, Input::default());
     let _inside = runtime.enter();
-    let reduction = match settings::reduction(&args.reduction, stores::open) {
+    let opened =
+        is_json(&args.arguments).and_then(|()| settings::reduction(&args.reduction, stores::open));
+    let reduction = match opened {
         Ok(reduction) => reduction,
         Err(failure) => return input::pass_on(&failure, b""),
     };
@@ -50,6 +53,15 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
             Ok(ExitCode::from(failure.code()))
         }
     }
+}
+
+fn is_json(arguments: &str) -> Result<(), Failure> {
+    serde_json::from_str::<IgnoredAny>(arguments)
+        .map(drop)
+        .or_refuse(
+            "--arguments is not JSON",
+            "write the arguments of the call as JSON, such as {\"path\": \"a.rs\"}, or leave the option out",
+        )
 }
 
 fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {

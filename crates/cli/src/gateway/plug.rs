@@ -15,7 +15,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{Response, StatusCode};
 use offcut::backend::{Backend, ErrorKind, Key, Location};
 use offcut::format::{
-    BodyError, Conversation, JsonText, Messages, PartRef, Piece, RequestBody, Spelled, WireFormat,
+    BodyError, Conversation, JsonText, Messages, NewPiece, PartRef, Piece, RequestBody, Spelled,
+    WireFormat,
 };
 use offcut::hint::Hint;
 use offcut::report::ErrorSource;
@@ -285,7 +286,7 @@ pub(crate) async fn compressed(
         let bytes = truncated.report.decisions.iter().map(|one| one.bytes);
         let bytes = bytes.map(|bytes| bytes.before.saturating_sub(bytes.after));
         saved += bytes.sum::<u64>() / BYTES_PER_TOKEN as u64;
-        messages.replace_result(found.message, found.slot, truncated.parts);
+        messages.replace(found.message, found.slot, NewPiece::Result(truncated.parts));
         if !hashes.contains(&hash) {
             hashes.push(hash);
         }

@@ -137,6 +137,7 @@ fn l1_any_input_passes() {
         (&["clear"], "{\"no\": 1}"),
         (&["clear", "--format", "gemini"], &*conversation()),
         (&["truncate", "--tool", "f", "--parts"], "plain text"),
+        (&["truncate", "--tool", "f", "--arguments", "{"], "text"),
     ] {
         let ran = run(&[command, &from].concat(), input);
         assert_eq!(

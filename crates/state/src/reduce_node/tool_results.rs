@@ -4,7 +4,7 @@ use std::fmt;
 
 use offcut::ErrorChain;
 use offcut::Part;
-use offcut::format::{Format, PartRef, Piece};
+use offcut::format::{Format, NewPiece, PartRef, Piece};
 use serde_json::Value;
 
 use super::error::ReduceNodeError;
@@ -183,7 +183,7 @@ impl<'a, F: Format> ToolResults<'a, F> {
             let (message, slot) = bound.place;
             let message = &mut self.messages[message];
             self.format
-                .replace_result(message, slot, vec![Part::Text(text)]);
+                .replace(message, slot, NewPiece::Result(vec![Part::Text(text)]));
         }
         Ok(reduced)
     }

@@ -144,12 +144,12 @@ fn a_message_that_holds_more_than_results_stays() {
             message: &'m &'static str,
             see: &mut dyn FnMut(offcut::format::Piece<'m>),
         ) {
-            use offcut::format::{Arguments, Call, PartRef, Piece, ResultHead, Role};
+            use offcut::format::{Call, JsonRef, PartRef, Piece, ResultHead, Role};
             let id = "x";
             match *message {
                 "call" => {
                     see(Piece::Role(Role::Assistant));
-                    let arguments = Arguments::Text("{}");
+                    let arguments = JsonRef::Spelled("{}");
                     see(Piece::Call(Call {
                         id,
                         name: "f",
@@ -177,8 +177,7 @@ fn a_message_that_holds_more_than_results_stays() {
                 }
             }
         }
-        fn replace_result(&self, _: &mut &'static str, _: usize, _: Vec<offcut::Part>) {}
-        fn replace_arguments(&self, _: &mut &'static str, _: usize, _: String) {}
+        fn replace(&self, _: &mut &'static str, _: usize, _: offcut::format::NewPiece) {}
     }
     let mut messages = vec!["call", "result", "answer"];
     assert_eq!(remove_tool_messages(&Mixed, &mut messages), 2);

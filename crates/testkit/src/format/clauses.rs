@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use offcut::Part;
-use offcut::format::{Format, PartRef, Piece, Role};
+use offcut::format::{Format, NewPiece, PartRef, Piece, Role};
 use serde_json::json;
 
 use super::seen::Seen;
@@ -53,14 +53,16 @@ impl<F: Format> Subject<'_, F> {
     /// The message after a slot was replaced.
     pub(super) fn with_result(&self, slot: usize, parts: Vec<Part>) -> F::Message {
         let mut changed = self.message.clone();
-        self.format.replace_result(&mut changed, slot, parts);
+        self.format
+            .replace(&mut changed, slot, NewPiece::Result(parts));
         changed
     }
 
     /// The message after the arguments of a call were replaced.
     pub(super) fn with_arguments(&self, call: usize, arguments: String) -> F::Message {
         let mut changed = self.message.clone();
-        self.format.replace_arguments(&mut changed, call, arguments);
+        self.format
+            .replace(&mut changed, call, NewPiece::Arguments(arguments));
         changed
     }
 }
@@ -96,7 +98,7 @@ impl<F: Format<Message: PartialEq>> Subject<'_, F> {
     }
 
     fn result_is_replaced(&self, seen: &Seen, slot: usize, shape: ClauseShape) {
-        const CLAUSE: &str = "replace_result";
+        const CLAUSE: &str = "results are replaced";
         let replace = |parts: Vec<Part>| {
             let changed = self.with_result(slot, parts);
             let now = Seen::of(self.format, &changed);
@@ -126,7 +128,7 @@ impl<F: Format<Message: PartialEq>> Subject<'_, F> {
         );
         let once = changed.clone();
         self.format
-            .replace_result(&mut changed, slot, vec![HINT.into()]);
+            .replace(&mut changed, slot, NewPiece::Result(vec![HINT.into()]));
         self.check(
             changed == once,
             CLAUSE,
@@ -134,7 +136,7 @@ impl<F: Format<Message: PartialEq>> Subject<'_, F> {
         );
         for text in [OTHER, HINT] {
             self.format
-                .replace_result(&mut changed, slot, vec![text.into()]);
+                .replace(&mut changed, slot, NewPiece::Result(vec![text.into()]));
         }
         self.check(
             changed == once,
@@ -197,7 +199,7 @@ impl<F: Format<Message: PartialEq>> Subject<'_, F> {
         ] {
             let mut again = from.clone();
             self.format
-                .replace_result(&mut again, slot, vec![text.into()]);
+                .replace(&mut again, slot, NewPiece::Result(vec![text.into()]));
             self.check(
                 again == *self.message,
                 "everything else stays",
@@ -209,7 +211,7 @@ impl<F: Format<Message: PartialEq>> Subject<'_, F> {
     }
 
     fn arguments_are_replaced(&self, seen: &Seen, call: usize, shape: ClauseShape) {
-        const CLAUSE: &str = "replace_arguments";
+        const CLAUSE: &str = "arguments are replaced";
         let new = json!({"_cleared": HINT});
         let changed = self.with_arguments(call, new.to_string());
         let now = Seen::of(self.format, &changed);
@@ -229,11 +231,12 @@ impl<F: Format<Message: PartialEq>> Subject<'_, F> {
     }
 
     fn texts_are_replaced(&self) {
-        const CLAUSE: &str = "replace_text";
+        const CLAUSE: &str = "texts are replaced";
         let (before, users) = pieces(self.format, self.message);
         for text in 0..=users.len() {
             let mut changed = self.message.clone();
-            self.format.replace_text(&mut changed, text, HINT.into());
+            self.format
+                .replace(&mut changed, text, NewPiece::UserText(HINT.into()));
             if !self.format.has_text(self.message, text) {
                 self.check(
                     changed == *self.message,

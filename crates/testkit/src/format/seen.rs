@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use offcut::format::{Arguments, Call, Format, PartRef, Piece, ResultHead};
+use offcut::format::{Call, Format, PartRef, Piece, ResultHead};
 use serde_json::Value;
 
 /// The content of a message, with each replaceable part separate.
@@ -69,14 +69,8 @@ impl Seen {
                     is_fixed,
                 }) => {
                     seen.note(format_args!("call {id:?} {name:?} {is_signed} {is_fixed}"));
-                    let arguments = match arguments {
-                        Arguments::Json(json) => {
-                            json.to_value().unwrap_or_else(|| json.to_string().into())
-                        }
-                        Arguments::Text(text) => {
-                            serde_json::from_str(text).unwrap_or_else(|_| text.into())
-                        }
-                    };
+                    let text = || arguments.to_string().into();
+                    let arguments = arguments.to_value().unwrap_or_else(text);
                     seen.calls.push(CallSeen {
                         arguments,
                         is_signed,

@@ -94,10 +94,10 @@ impl Proxy {
             FromClient::Answer(answer) => return reply::json(StatusCode::OK, answer.await),
             FromClient::Pass { first } => first,
         };
-        if let Some(first) = first {
-            if timeout(LIST, asked.learn(first, &headers)).await.is_err() {
-                asked.conversation.own_list_failed();
-            }
+        if let Some(first) = first
+            && timeout(LIST, asked.learn(first, &headers)).await.is_err()
+        {
+            asked.conversation.own_list_failed();
         }
         let sent = self.connection.forward(&parts.method, headers, query, text);
         match sent.await {

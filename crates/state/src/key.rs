@@ -150,7 +150,8 @@ where
 pub struct Field(String);
 
 impl Field {
-    /// Uses the field `name`, or the JSON pointer `name` if it begins with `/`: `/meta/id`. An empty one is the item itself.
+    /// Uses the field `name`, or the JSON pointer `name` if it begins with `/`: `/meta/id`. An empty one is the item
+    /// itself.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }

@@ -59,8 +59,8 @@ impl SchemaError {
         }
     }
 
-    /// Returns OpenArmature's category: `reducer_configuration_invalid` or `conflicting_reducers`; for mistakes that it has
-    /// no category for, `state_declaration_invalid`.
+    /// Returns OpenArmature's category: `reducer_configuration_invalid` or `conflicting_reducers`; for mistakes that it
+    /// has no category for, `state_declaration_invalid`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.code

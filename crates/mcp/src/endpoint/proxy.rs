@@ -94,10 +94,9 @@ impl Proxy {
             FromClient::Answer(answer) => return reply::json(StatusCode::OK, answer.await),
             FromClient::Pass { first } => first,
         };
-        if let Some(first) = first
-            && timeout(LIST, asked.learn(first, &headers)).await.is_err()
-        {
-            asked.conversation.own_list_failed();
+        if let Some(first) = first {
+            // A server that does not answer in time is not asked again: each call would wait for it.
+            _ = timeout(LIST, asked.learn(first, &headers)).await;
         }
         let sent = self.connection.forward(&parts.method, headers, query, text);
         match sent.await {

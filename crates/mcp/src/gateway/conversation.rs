@@ -297,9 +297,10 @@ impl Conversation {
     /// Expects no answer to the request with this key any more. Returns true if one was expected.
     pub(crate) fn forget(&self, key: &str) -> bool {
         let waiting = locked(&self.requests).take(key);
-        waiting
-            .inspect(|waiting| _ = self.refused(waiting))
-            .is_some()
+        if let Some(waiting) = &waiting {
+            self.refused(waiting);
+        }
+        waiting.is_some()
     }
 
     /// Gives up a message that is over the maximum. Returns an error and who gets it: the sender of a request, or the one

@@ -55,7 +55,7 @@ async fn messages(data: &[u8]) {
         if *side == b'>' {
             match conversation.from_client(line) {
                 FromClient::Answer(asked) => {
-                    let answer = asked.answer().await;
+                    let answer = asked.await;
                     serde_json::from_str::<Answer>(&answer).expect("an answer has content");
                 }
                 FromClient::Pass { first: Some(first) } => {
@@ -64,7 +64,7 @@ async fn messages(data: &[u8]) {
                     assert!(is_json && !first.contains('\n'), "{first}");
                 }
                 FromClient::Pass { first: None } => {}
-                other => unreachable!("{other:?}"),
+                _ => unreachable!("a kind of destination that is not there"),
             }
         } else if let FromServer::Replace(new) = conversation.from_server(line).await {
             let own = std::str::from_utf8(line).expect("it was read");

@@ -188,7 +188,7 @@ async fn answered(bytes: Vec<u8>) {
         }
     });
     let remote = Remote::new(&url).unwrap();
-    let address = listen(McpEndpoint::before(gateway(), remote).unwrap());
+    let address = listen(McpEndpoint::before(gateway(), remote));
     let call = post(address, CALL);
     tokio::select! {
         biased;

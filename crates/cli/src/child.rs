@@ -4,12 +4,18 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+#[cfg(feature = "serve")]
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+#[cfg(feature = "serve")]
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, poll};
+#[cfg(feature = "serve")]
+use rustix::fs::Access;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -165,6 +171,17 @@ pub(crate) fn start(
         Err(error) if is_script(&error) => set_up(by_shell(words))?.spawn(),
         started => started,
     }
+}
+
+/// Returns true if a command can begin with `name`: a path to a program, or the name of one in a folder of the `PATH`.
+#[cfg(feature = "serve")]
+pub(crate) fn is_program(name: &OsStr) -> bool {
+    let can_run = |path: &Path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok();
+    if name.as_bytes().contains(&b'/') {
+        return can_run(Path::new(name));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&folders).any(|folder| can_run(&folder.join(name)))
 }
 
 /// The command that `words` are: a program, and its arguments.

@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::gateway::{Conversation, McpGateway};
-use crate::remote::{Remote, RemoteError};
+use crate::remote::Remote;
 use access::Access;
 use hosted::Hosted;
 use proxy::Proxy;
@@ -66,7 +66,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// let gateway = McpGateway::new(ToolReduction::recommended(Memory::new()).build()?);
 /// let remote = Remote::new("https://example.com/mcp")?;
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:7770").await?;
-/// McpEndpoint::before(Arc::new(gateway), remote)?.serve(listener, std::future::pending()).await?;
+/// McpEndpoint::before(Arc::new(gateway), remote).serve(listener, std::future::pending()).await?;
 /// # Ok(()) }
 /// ```
 pub struct McpEndpoint {
@@ -82,16 +82,12 @@ enum EndpointServers {
 
 impl McpEndpoint {
     /// An endpoint in front of a server over HTTP.
-    ///
-    /// # Errors
-    ///
-    /// The certificates of the system can't be used.
-    pub fn before(gateway: Arc<McpGateway>, remote: Remote) -> Result<Self, RemoteError> {
-        let proxy = Proxy::new(gateway, remote.connection()?);
-        Ok(Self {
+    #[must_use]
+    pub fn before(gateway: Arc<McpGateway>, remote: Remote) -> Self {
+        Self {
             access: Access::default(),
-            servers: EndpointServers::Remote(Box::new(proxy)),
-        })
+            servers: EndpointServers::Remote(Box::new(Proxy::new(gateway, remote))),
+        }
     }
 
     /// An endpoint in front of servers over pipes. `start` runs one for a conversation whose client is at

@@ -8,7 +8,7 @@ mod pipes;
 mod settings;
 mod waiting;
 
-pub use conversation::{Conversation, FromClient, FromServer, ReaderCall};
+pub use conversation::{Conversation, FromClient, FromServer};
 #[cfg(feature = "http")]
 pub(crate) use pipes::LAST_ANSWERS;
 pub use pipes::run;

@@ -44,7 +44,7 @@ mod structured;
 #[cfg(feature = "http")]
 pub use endpoint::McpEndpoint;
 #[cfg(feature = "gateway")]
-pub use gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall, run};
+pub use gateway::{Conversation, FromClient, FromServer, McpGateway, run};
 pub use reader::{listed_reader, read_back};
 #[cfg(feature = "http")]
 pub use remote::{Remote, RemoteError};

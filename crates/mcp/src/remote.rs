@@ -14,17 +14,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::try_join3;
-use http::{HeaderMap, Uri};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use address::RemoteError;
+pub use connection::Remote;
 
 use crate::gateway::lines::{Line, Lines};
 use crate::gateway::{Conversation, run};
-use connection::Connection;
 use exchange::MessageExchange;
 use link::Link;
 use meaning::Meaning;
@@ -38,71 +37,24 @@ const ORDER: Duration = Duration::from_secs(5);
 /// Time for the server to be told that the session has ended.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// An MCP server over streamable HTTP, for a client over pipes.
-///
-/// - Each message of the client is a `POST`; answers are JSON or a stream of events.
-/// - `Mcp-Session-Id`, `MCP-Protocol-Version` and the headers that repeat parts of a message are set
-///   as the revision wants them. A session that the server has ended is started again.
-/// - Messages outside of answers come by the server's own stream, if it has one.
-/// - A stream that breaks is resumed by `Last-Event-ID`.
-/// - If the server can't be reached, or answers with an HTTP error, the client gets a JSON-RPC error
-///   for its request.
-/// - At the end, the session is ended with `DELETE`.
-///
-/// Redirects are followed within the server's origin, with the same method. The certificates are
-/// those of the system.
-#[derive(Debug)]
-pub struct Remote {
-    url: Uri,
-    headers: HeaderMap,
-}
-
 impl Remote {
-    /// The server at `url`.
-    ///
-    /// # Errors
-    ///
-    /// The URL is not one of `http` or `https`, or holds credentials.
-    pub fn new(url: &str) -> Result<Self, RemoteError> {
-        Ok(Self {
-            url: address::url(url)?,
-            headers: HeaderMap::new(),
-        })
-    }
-
-    /// Sends a header with each request, such as `Authorization`.
-    ///
-    /// # Errors
-    ///
-    /// The name or the value is not valid, or the header belongs to the connection.
-    pub fn header(mut self, name: &str, value: &str) -> Result<Self, RemoteError> {
-        address::add(&mut self.headers, name, value)?;
-        Ok(self)
-    }
-
-    /// Connections to the server.
-    pub(crate) fn connection(self) -> Result<Connection, RemoteError> {
-        Connection::new(self.url, self.headers)
-    }
-
     /// Carries the messages between a `client`, a reader and a writer with one line a message, and the
     /// server. Returns once the client has closed its end and has the last answers, or once `stop`
     /// is ready.
     ///
     /// # Errors
     ///
-    /// The client is gone, or the certificates of the system can't be used.
+    /// The client is gone.
     pub async fn run(
         self,
         conversation: &Conversation,
         client: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let connection = self.connection().map_err(io::Error::other)?;
         let (to_server, from_client) = duplex(PIPE);
         let (mut to_client, from_server) = duplex(PIPE);
         let (sender, mut lines) = mpsc::channel::<Vec<u8>>(1);
-        let link = Arc::new(Link::new(connection, sender, conversation.gateway.clone()));
+        let link = Arc::new(Link::new(self, sender, conversation.gateway.clone()));
         // Answers are waited for there.
         let passed = run(conversation, client, (from_server, to_server));
         let carried = async {

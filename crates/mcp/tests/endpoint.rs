@@ -7,6 +7,8 @@ mod http_client;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use common::{hint_in, log, logged, reduction};
 use http_client::{Client, SESSION, listen};
 use offcut_mcp::{McpEndpoint, McpGateway, run};
@@ -124,6 +126,33 @@ async fn a_session_has_a_server_of_its_own_and_long_results_are_shortened() {
     let seen = second.next().await.unwrap();
     second.answer(&seen, &json!({"content": []})).await;
     assert_eq!(answer.message().await.unwrap()["id"], 4);
+}
+
+#[tokio::test]
+async fn m6_ids_of_sessions_can_not_be_guessed() {
+    let (client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..20 {
+        let mut one = client.like();
+        _ = session(&mut one, &mut servers).await;
+        let id = one.get_header(SESSION).unwrap();
+        let random = BASE64_URL_SAFE_NO_PAD.decode(&id).unwrap();
+        assert!(random.len() * 8 >= 128, "{id}");
+        // One that differs in a letter is nobody's.
+        let mut guess = client.like();
+        let end = if id.ends_with('A') { "B" } else { "A" };
+        guess.set(SESSION, &format!("{}{end}", &id[..id.len() - 1]));
+        assert_eq!(guess.post(&call(1, "log")).await.status, 404);
+        assert!(ids.insert(id), "an id comes twice");
+    }
+    let parts = |nth: usize| ids.iter().map(move |id| &id[nth..=nth]);
+    for nth in 0..24 {
+        let letters: std::collections::HashSet<_> = parts(nth).collect();
+        assert!(
+            letters.len() > 5,
+            "letter {nth} is hardly random: {letters:?}"
+        );
+    }
 }
 
 #[tokio::test]

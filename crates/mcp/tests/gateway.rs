@@ -308,6 +308,39 @@ async fn schemas_of_tools_are_asked_for_before_the_first_call() {
 }
 
 #[tokio::test]
+async fn a_list_of_tools_that_fails_is_asked_for_again_before_the_next_call() {
+    let mut ends = Ends::around(gateway(reduction()));
+    let refused = |id: &Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "not yet"}});
+    let nonsense = |id: &Value| json!({"jsonrpc": "2.0", "id": id, "result": {"tools": "none"}});
+    for (nth, fails) in [refused, nonsense].into_iter().enumerate() {
+        ends.send(&call(&json!(nth), "log")).await;
+        let own = ends.seen().await;
+        assert_eq!(own["method"], "tools/list", "{nth}");
+        ends.seen().await;
+        ends.say(&fails(&own["id"])).await;
+        ends.reply(&answer(&json!(nth), &log())).await;
+    }
+    // The client's own counts too.
+    let asked = json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"});
+    ends.ask(&asked).await;
+    let failed = refused(&json!("list"));
+    assert_eq!(ends.reply(&failed).await, failed);
+    ends.ask(&asked).await;
+    ends.ask(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "list"}}))
+        .await;
+    ends.send(&call(&json!(9), "log")).await;
+    let own = ends.seen().await;
+    assert_eq!(own["method"], "tools/list");
+    ends.seen().await;
+    ends.say(&list(&own["id"], &["log"])).await;
+    let document = json!({"log": log()});
+    let result = json!({"jsonrpc": "2.0", "id": 9, "result": {"content": [], "structuredContent": document}});
+    let shown = ends.reply(&result).await;
+    assert!(hint_in(&shown["result"]["structuredContent"]).is_some());
+    ends.ask(&call(&json!(10), "log")).await;
+}
+
+#[tokio::test]
 async fn a_cancelled_request_is_forgotten() {
     let mut ends = Ends::around(gateway(reduction()));
     listed(&mut ends, &["log"]).await;

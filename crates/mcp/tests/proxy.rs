@@ -55,7 +55,7 @@ fn usual(seen: &Seen) -> Answer {
 
 async fn before(server: &Server) -> Client {
     let gateway = Arc::new(McpGateway::new(reduction()));
-    listen(McpEndpoint::before(gateway, server.remote()).unwrap()).await
+    listen(McpEndpoint::before(gateway, server.remote())).await
 }
 
 /// The place of the stored result that an answer leads to.
@@ -276,6 +276,40 @@ async fn a_client_that_guesses_a_session_has_no_part_in_it() {
 }
 
 #[tokio::test]
+async fn a_list_of_tools_that_fails_is_asked_for_again() {
+    let failures = Mutex::new(vec![
+        json_answer(&json!({"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": "no"}})),
+        status(503),
+    ]);
+    let server = Server::start(move |seen| match &*seen.name() {
+        "tools/list" => failures
+            .lock()
+            .unwrap()
+            .pop()
+            .unwrap_or_else(|| usual(seen)),
+        "tools/call" => {
+            let rows: Vec<u32> = (0..9_000).collect();
+            json_answer(&result(
+                seen,
+                &json!({"content": [], "structuredContent": {"rows": rows}}),
+            ))
+        }
+        _ => usual(seen),
+    })
+    .await;
+    let client = before(&server).await;
+    let mut shown = Vec::new();
+    for id in 1..5 {
+        let answer = client.post(&call(id, "log")).await.body().await;
+        shown.push(answer.len() < 10_000);
+    }
+    // Without the schema, nobody knows what may be left out.
+    assert_eq!(shown, [false, false, true, true]);
+    let names = server.names();
+    assert_eq!(names.iter().filter(|name| *name == "tools/list").count(), 3);
+}
+
+#[tokio::test]
 async fn a_list_of_tools_without_an_end_is_not_read_for_ever() {
     let server = Server::start(|seen| match &*seen.name() {
         "tools/list" => {
@@ -321,7 +355,7 @@ async fn refusals_and_what_can_not_be_read_pass_as_they_are_but_for_long_message
     })
     .await;
     let (gateway, lines) = logged(McpGateway::new(reduction()).max_message(20_000));
-    let client = listen(McpEndpoint::before(gateway, server.remote()).unwrap()).await;
+    let client = listen(McpEndpoint::before(gateway, server.remote())).await;
     let listed = |id| request(id, "tools/list", &json!({}));
     let answer = client.post(&listed(1)).await;
     assert_eq!(
@@ -508,7 +542,7 @@ async fn answers_that_are_held_take_bounded_memory() {
         })
         .await;
         let gateway = McpGateway::new(reduction()).max_message(1 << 20);
-        let client = listen(McpEndpoint::before(Arc::new(gateway), server.remote()).unwrap()).await;
+        let client = listen(McpEndpoint::before(Arc::new(gateway), server.remote())).await;
         // There is room for some 20 of them. The first for which there is none is refused.
         let asked = (0..40).map(|id| {
             let client = client.like();

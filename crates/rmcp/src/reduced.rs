@@ -109,14 +109,6 @@ impl<S> Reduced<S> {
         self
     }
 
-    /// Hides the output schemas of `tools` from clients: their structured content may be left out if it
-    /// can't be shortened within its schema.
-    #[must_use]
-    pub fn drop_schemas(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.schemas.drop_for(tools);
-        self
-    }
-
     fn session(&self, request: &Request) -> ToolReduction {
         let id = self
             .session_of
@@ -147,9 +139,8 @@ impl<S: ServerHandler> Reduced<S> {
     /// The schema of a tool's structured results. A client may have kept it from an earlier list, so
     /// the server is asked for its list if nobody has asked yet.
     async fn schema(&self, tool: &str, request: Request) -> OutputSchema {
-        if let Some(tool) = self.service.get_tool(tool) {
-            self.schemas.listed(tool);
-        }
+        // It learns the schema of a tool that the server knows without a list.
+        self.get_tool(tool);
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             if let Some(schema) = self.schemas.of(tool) {
@@ -159,9 +150,7 @@ impl<S: ServerHandler> Reduced<S> {
             let Ok(page) = self.service.list_tools(Some(page), request.clone()).await else {
                 break;
             };
-            for tool in page.tools {
-                self.schemas.listed(tool);
-            }
+            page.tools.iter().for_each(|tool| self.schemas.learn(tool));
             cursor = page.next_cursor;
             if cursor.is_none() {
                 break;
@@ -273,18 +262,14 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
                 page.tools.push(self.listed_reader().map_err(internal)?);
             }
         }
-        page.tools = page
-            .tools
-            .into_iter()
-            .map(|tool| self.schemas.listed(tool))
-            .collect();
+        page.tools.iter().for_each(|tool| self.schemas.learn(tool));
         Ok(page)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         match self.service.get_tool(name) {
             None if self.is_reader(name) => self.listed_reader().ok(),
-            tool => tool.map(|tool| self.schemas.listed(tool)),
+            tool => tool.inspect(|tool| self.schemas.learn(tool)),
         }
     }
 

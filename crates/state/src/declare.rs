@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, StateField};
-use crate::schema_error::{Place, SchemaError};
+use crate::schema_error::{CONFIGURATION, DECLARATION, SchemaError};
 use builtin::RequestedReducer;
 
 pub use dialect::Dialect;
@@ -116,8 +116,8 @@ impl Schema {
         let written = written.map_err(|error| SchemaError::syntax(error.line(), "JSON", error))?;
         let json = JsonText::parse(text).ok();
         if let Some((key, at)) = json.as_ref().and_then(JsonText::doubled_key) {
-            let place = Place::line(text[..at].matches('\n').count() + 1);
-            return Err(SchemaError::doubled(place, key));
+            let line = text[..at].matches('\n').count() + 1;
+            return Err(SchemaError::doubled(line, key));
         }
         read(written, reducers)
     }
@@ -144,27 +144,30 @@ struct DeclaredField {
 
 fn read(written: Value, reducers: &Reducers) -> Result<Schema, SchemaError> {
     let declared: Declaration = serde_path_to_error::deserialize(written).map_err(|error| {
-        let place = Place::default().inside(error.path());
-        SchemaError::declaration(place, error.inner().to_string())
+        let place = match error.path().iter().next() {
+            None => "the declaration".to_owned(),
+            Some(_) => error.path().to_string(),
+        };
+        SchemaError::new(DECLARATION, place, error.inner().to_string())
     })?;
     let fields = declared.fields.into_iter().enumerate();
     let fields = fields.map(|(at, one)| {
-        let place = Place::path(format!("fields[{at}].reducer"));
-        field(one, place, declared.dialect, reducers)
+        let place = format!("fields[{at}].reducer");
+        field(one, &place, declared.dialect, reducers)
     });
     Schema::new(fields.collect::<Result<Vec<_>, _>>()?)
 }
 
 fn field(
     declared: DeclaredField,
-    at: Place,
+    at: &str,
     dialect: Dialect,
     reducers: &Reducers,
 ) -> Result<StateField, SchemaError> {
     let field_type = declared.field_type.unwrap_or_default();
     let is_list = field_type == FieldType::List;
     let requested = match declared.reducer {
-        Some(written) => Some(builtin::read(written, &at, dialect, &reducers.by_name)?),
+        Some(written) => Some(builtin::read(written, at, dialect, &reducers.by_name)?),
         None if dialect == Dialect::Sherma && is_list && declared.name == "messages" => {
             Some(RequestedReducer::langgraph_messages())
         }
@@ -194,7 +197,7 @@ fn field(
                 needs.described(),
                 field_type.described()
             );
-            return Err(SchemaError::configuration(at, message));
+            return Err(SchemaError::new(CONFIGURATION, at, message));
         }
     }
     Ok(field)

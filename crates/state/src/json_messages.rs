@@ -7,9 +7,10 @@ use sha2::{Digest, Sha256};
 
 use crate::key::{Field, ItemKey};
 use crate::keyed::OnMatch;
+use crate::list::ItemList as _;
 use crate::messages::{AddMessages, IdOf, MessageUpdate, REMOVE_ALL};
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{self, each, wrong_type};
+use crate::value::{each, wrong_type};
 
 impl AddMessages<Value> {
     /// LangGraph's dialect for JSON messages with an `id`. A message without one, or with null,
@@ -100,14 +101,14 @@ impl Reducer<Value> for AddMessages<Value> {
     }
 
     fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        let (existing, mut update) = (value::list(existing)?, messages(update)?);
+        let (existing, mut update) = (existing.items()?, messages(update)?);
         if self.assigns_ids {
             assign_ids(existing, &mut update);
         }
         let update = update.into_iter().enumerate();
         let update = update.map(|(index, message)| read(message, index));
         let edit = self.edit(existing, update.collect::<Result<_, _>>()?)?;
-        Ok(edit.into_json_change())
+        Ok(edit.into_change())
     }
 }
 

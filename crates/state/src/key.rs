@@ -10,7 +10,7 @@ use crate::value::kind;
 
 /// Finds the key of an item.
 ///
-/// [`by`] serves typed lists, [`Field`] and [`Scalar`] serve JSON. Implement this trait if the key
+/// Closures serve typed lists, and [`Field`] serves JSON. Implement this trait if the key
 /// should be borrowed from the item, may be missing, or can't always be found.
 pub trait KeyOf<T>: Send + Sync {
     /// The key to compare. It may borrow from the item.
@@ -120,27 +120,15 @@ impl From<u64> for ItemKey<'_> {
     }
 }
 
-/// A key from a closure: see [`by`].
-#[derive(Clone, Copy, Debug)]
-pub struct By<F>(F);
-
-/// Uses the result of `key`, such as an id or a tuple of fields.
+/// The result of a closure, such as an id or a tuple of fields.
 ///
 /// ```
-/// use offcut_state::{KeyedList, Reducer, by};
-/// let merge = KeyedList::merge_by_key(by(|(id, _): &(u32, &str)| *id));
+/// use offcut_state::{KeyedList, Reducer};
+/// let merge = KeyedList::merge_by_key(|(id, _): &(u32, &str)| *id);
 /// assert_eq!(merge.reduce(vec![(1, "a"), (2, "b")], vec![(1, "c")])?, [(1, "c"), (2, "b")]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn by<T, K, F>(key: F) -> By<F>
-where
-    F: Fn(&T) -> K + Send + Sync,
-    K: Hash + Eq,
-{
-    By(key)
-}
-
-impl<T, K, F> KeyOf<T> for By<F>
+impl<T, K, F> KeyOf<T> for F
 where
     F: Fn(&T) -> K + Send + Sync,
     K: Hash + Eq,
@@ -152,19 +140,7 @@ where
         T: 'a;
 
     fn key_of<'a>(&'a self, item: &'a T) -> Result<Option<K>, KeyFailure> {
-        Ok(Some((self.0)(item)))
-    }
-}
-
-/// Uses the item as its key, a JSON value: null, a boolean, an integer or a string.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Scalar;
-
-impl KeyOf<Value> for Scalar {
-    type Key<'a> = ItemKey<'a>;
-
-    fn key_of<'a>(&'a self, item: &'a Value) -> Result<Option<ItemKey<'a>>, KeyFailure> {
-        ItemKey::of(item).map(Some)
+        Ok(Some(self(item)))
     }
 }
 
@@ -174,13 +150,17 @@ impl KeyOf<Value> for Scalar {
 pub struct Field(String);
 
 impl Field {
-    /// Uses the field `name`, or the JSON pointer `name` if it begins with `/`: `/meta/id`.
+    /// Uses the field `name`, or the JSON pointer `name` if it begins with `/`: `/meta/id`. An empty one is the item
+    /// itself.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 
     /// Finds the key, borrowed from the item alone.
     pub(crate) fn find<'a>(&self, item: &'a Value) -> Result<Option<ItemKey<'a>>, KeyFailure> {
+        if self.0.is_empty() {
+            return ItemKey::of(item).map(Some);
+        }
         if !item.is_object() {
             return Err(KeyFailure::Failed(
                 format!("the item is {}, so it has no fields", kind(item)).into(),

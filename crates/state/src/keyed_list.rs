@@ -1,10 +1,8 @@
 //! `dedupe_append` and `merge_by_key`: lists whose items are identified by a key.
 
-use serde_json::Value;
-
 use crate::key::KeyOf;
 use crate::keyed::{KeyedDecision, MissingKey, OnMatch, Op, Rules, UnknownRemoval, decide};
-use crate::list::{ListEdit, on_json};
+use crate::list::{ItemList, ListEdit};
 use crate::reducer::{Cause, Change, Reducer, Side};
 
 /// Merges items into a list by their keys.
@@ -36,8 +34,8 @@ impl<K> KeyedList<K> {
     /// items whose key is neither in the list nor earlier in the update. The first wins.
     ///
     /// ```
-    /// use offcut_state::{KeyedList, Reducer, by};
-    /// let unique = KeyedList::dedupe_append(by(u8::clone));
+    /// use offcut_state::{KeyedList, Reducer};
+    /// let unique = KeyedList::dedupe_append(u8::clone);
     /// assert_eq!(unique.reduce(vec![1, 1], vec![2, 1, 2])?, [1, 1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -126,28 +124,15 @@ impl<K> KeyedList<K> {
     }
 }
 
-impl<T: 'static, K: KeyOf<T>> Reducer<Vec<T>> for KeyedList<K> {
-    type Update = Vec<T>;
+impl<L: ItemList, K: KeyOf<L::Item>> Reducer<L> for KeyedList<K> {
+    type Update = L;
 
     fn name(&self) -> &str {
         self.name
     }
 
-    fn plan(&self, existing: &Vec<T>, update: Vec<T>) -> Result<Change<Vec<T>>, Cause> {
-        Ok(self.edit(existing, update)?.into_change())
-    }
-}
-
-impl<K: KeyOf<Value>> Reducer<Value> for KeyedList<K> {
-    type Update = Value;
-
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_json(existing, update, |existing, update| {
-            self.edit(existing, update)
-        })
+    fn plan(&self, existing: &L, update: L) -> Result<Change<L>, Cause> {
+        let edit = self.edit(existing.items()?, update.into_items()?)?;
+        Ok(edit.into_change())
     }
 }

@@ -2,7 +2,7 @@
 //! merged into it.
 //!
 //! ```
-//! use offcut_state::{BoundedAppend, KeyedList, Reducer, by};
+//! use offcut_state::{BoundedAppend, KeyedList, Reducer};
 //! # use std::num::NonZeroUsize;
 //! # let fifty = NonZeroUsize::MIN.saturating_add(49);
 //!
@@ -10,7 +10,7 @@
 //!     path: String,
 //! }
 //! # let (hits, more) = (vec![Hit { path: "a".into() }], vec![Hit { path: "a".into() }, Hit { path: "b".into() }]);
-//! let unique = KeyedList::dedupe_append(by(|hit: &Hit| hit.path.clone()));
+//! let unique = KeyedList::dedupe_append(|hit: &Hit| hit.path.clone());
 //! let hits = unique.reduce(hits, more)?;
 //! # assert_eq!(hits.len(), 2);
 //! let errors = BoundedAppend::new(fifty).reduce(vec!["timed out"], vec!["timed out again"])?;
@@ -75,18 +75,15 @@ mod whole;
 pub use apply_error::ApplyError;
 pub use current::State;
 pub use declare::{Dialect, Reducers};
-pub use key::{By, Field, ItemKey, KeyFailure, KeyOf, Scalar, by};
+pub use key::{Field, ItemKey, KeyFailure, KeyOf};
 pub use keyed::{MissingKey, OnMatch, UnknownRemoval};
 pub use keyed_list::KeyedList;
-pub use list::{Append, BoundedAppend, ConcatFlatten};
+pub use list::{Append, BoundedAppend, ConcatFlatten, ItemList};
 pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};
-pub use reduce_node::{
-    OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, Reduced, ToolResultError,
-    ToolResults,
-};
+pub use reduce_node::{OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, Reduced};
 pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
 pub use schema::{FieldType, Schema, StateField};
-pub use schema_error::{Place, SchemaError, SchemaErrorKind};
+pub use schema_error::SchemaError;
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
 pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};
 

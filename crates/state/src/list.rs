@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value::{self, each, wrong_type};
+use crate::value::{each, wrong_type};
 
 /// The planned edit of a list. All indexes refer to the list before the edit.
 #[derive(Debug)]
@@ -70,41 +70,98 @@ pub(crate) fn drop_at<T>(list: &mut Vec<T>, gone: Vec<usize>) {
 }
 
 impl<T: 'static> ListEdit<T> {
-    pub(crate) fn into_change(self) -> Change<Vec<T>> {
-        self.into_change_inside(|list| Some(list))
-    }
-
-    /// The change of a value with a list inside.
-    fn into_change_inside<V: 'static>(self, list: fn(&mut V) -> Option<&mut Vec<T>>) -> Change<V> {
+    pub(crate) fn into_change<L: ItemList<Item = T>>(self) -> Change<L> {
         let is_short = self.append.is_empty() && self.drop_front == 0;
         if is_short && self.replace.is_empty() && self.remove.is_empty() {
             return Change::Keep;
         }
-        Change::Edit(Box::new(move |value| {
-            if let Some(list) = list(value) {
-                self.apply(list);
+        Change::Edit(Box::new(move |list: &mut L| {
+            if let Some(items) = list.items_mut() {
+                self.apply(items);
             }
         }))
     }
 }
 
-impl ListEdit<Value> {
-    /// The change of a JSON value, which must be a list.
-    pub(crate) fn into_json_change(self) -> Change<Value> {
-        self.into_change_inside(Value::as_array_mut)
+/// A list that reducers accept: a `Vec`, or a JSON value, which must be a list.
+pub trait ItemList: Sized + 'static {
+    /// Type of the items.
+    type Item: 'static;
+    /// Several lists, for [`ConcatFlatten`].
+    type Lists;
+
+    /// The items of an existing value.
+    ///
+    /// # Errors
+    ///
+    /// It is not a list.
+    fn items(&self) -> Result<&[Self::Item], Cause>;
+
+    /// The items to change; `None` if it is not a list.
+    fn items_mut(&mut self) -> Option<&mut Vec<Self::Item>>;
+
+    /// The items of an update.
+    ///
+    /// # Errors
+    ///
+    /// It is not a list.
+    fn into_items(self) -> Result<Vec<Self::Item>, Cause>;
+
+    /// The items of all lists in an update.
+    ///
+    /// # Errors
+    ///
+    /// It is not a list of lists.
+    fn flatten(lists: Self::Lists) -> Result<Vec<Self::Item>, Cause>;
+}
+
+impl<T: 'static> ItemList for Vec<T> {
+    type Item = T;
+    type Lists = Vec<Self>;
+
+    fn items(&self) -> Result<&[T], Cause> {
+        Ok(self)
+    }
+
+    fn items_mut(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+
+    fn into_items(self) -> Result<Self, Cause> {
+        Ok(self)
+    }
+
+    fn flatten(lists: Vec<Self>) -> Result<Self, Cause> {
+        Ok(lists.into_iter().flatten().collect())
     }
 }
 
-/// Plans the change of a JSON list with a reducer of typed lists. Both sides must be lists.
-pub(crate) fn on_json(
-    existing: &Value,
-    update: Value,
-    plan: impl FnOnce(&[Value], Vec<Value>) -> Result<ListEdit<Value>, Cause>,
-) -> Result<Change<Value>, Cause> {
-    let existing = value::list(existing)?;
-    match update {
-        Value::Array(update) => Ok(plan(existing, update)?.into_json_change()),
-        other => Err(wrong_type(Side::Update, &other, "a list")),
+impl ItemList for Value {
+    type Item = Self;
+    type Lists = Self;
+
+    fn items(&self) -> Result<&[Self], Cause> {
+        let items = self.as_array().map(Vec::as_slice);
+        items.ok_or_else(|| wrong_type(Side::Existing, self, "a list"))
+    }
+
+    fn items_mut(&mut self) -> Option<&mut Vec<Self>> {
+        self.as_array_mut()
+    }
+
+    fn into_items(self) -> Result<Vec<Self>, Cause> {
+        match self {
+            Self::Array(items) => Ok(items),
+            other => Err(wrong_type(Side::Update, &other, "a list")),
+        }
+    }
+
+    fn flatten(lists: Self) -> Result<Vec<Self>, Cause> {
+        let lists = each(lists.into_items()?, "lists", |item| match item {
+            Self::Array(items) => Ok(items),
+            other => Err(other),
+        })?;
+        Ok(lists.into_iter().flatten().collect())
     }
 }
 
@@ -118,27 +175,16 @@ pub(crate) fn on_json(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Append;
 
-impl<T: 'static> Reducer<Vec<T>> for Append {
-    type Update = Vec<T>;
+impl<L: ItemList> Reducer<L> for Append {
+    type Update = L;
 
     fn name(&self) -> &str {
         "append"
     }
 
-    fn plan(&self, _: &Vec<T>, update: Vec<T>) -> Result<Change<Vec<T>>, Cause> {
-        Ok(ListEdit::append(update).into_change())
-    }
-}
-
-impl Reducer<Value> for Append {
-    type Update = Value;
-
-    fn name(&self) -> &str {
-        "append"
-    }
-
-    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_json(existing, update, |_, update| Ok(ListEdit::append(update)))
+    fn plan(&self, existing: &L, update: L) -> Result<Change<L>, Cause> {
+        existing.items()?;
+        Ok(ListEdit::append(update.into_items()?).into_change())
     }
 }
 
@@ -153,33 +199,16 @@ impl Reducer<Value> for Append {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConcatFlatten;
 
-impl<T: 'static> Reducer<Vec<T>> for ConcatFlatten {
-    type Update = Vec<Vec<T>>;
+impl<L: ItemList> Reducer<L> for ConcatFlatten {
+    type Update = L::Lists;
 
     fn name(&self) -> &str {
         "concat_flatten"
     }
 
-    fn plan(&self, _: &Vec<T>, update: Vec<Vec<T>>) -> Result<Change<Vec<T>>, Cause> {
-        Ok(ListEdit::append(update.into_iter().flatten().collect()).into_change())
-    }
-}
-
-impl Reducer<Value> for ConcatFlatten {
-    type Update = Value;
-
-    fn name(&self) -> &str {
-        "concat_flatten"
-    }
-
-    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_json(existing, update, |_, update| {
-            let lists = each(update, "lists", |item| match item {
-                Value::Array(items) => Ok(items),
-                other => Err(other),
-            })?;
-            Ok(ListEdit::append(lists.into_iter().flatten().collect()))
-        })
+    fn plan(&self, existing: &L, update: L::Lists) -> Result<Change<L>, Cause> {
+        existing.items()?;
+        Ok(ListEdit::append(L::flatten(update)?).into_change())
     }
 }
 
@@ -223,28 +252,16 @@ impl BoundedAppend {
     }
 }
 
-impl<T: 'static> Reducer<Vec<T>> for BoundedAppend {
-    type Update = Vec<T>;
+impl<L: ItemList> Reducer<L> for BoundedAppend {
+    type Update = L;
 
     fn name(&self) -> &str {
         "bounded_append"
     }
 
-    fn plan(&self, existing: &Vec<T>, update: Vec<T>) -> Result<Change<Vec<T>>, Cause> {
-        Ok(self.edit(existing, update).into_change())
-    }
-}
-
-impl Reducer<Value> for BoundedAppend {
-    type Update = Value;
-
-    fn name(&self) -> &str {
-        "bounded_append"
-    }
-
-    fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-        on_json(existing, update, |existing, update| {
-            Ok(self.edit(existing, update))
-        })
+    fn plan(&self, existing: &L, update: L) -> Result<Change<L>, Cause> {
+        Ok(self
+            .edit(existing.items()?, update.into_items()?)
+            .into_change())
     }
 }

@@ -3,9 +3,7 @@
 mod builder;
 mod error;
 mod node;
-mod tool_results;
 
 pub use builder::ReduceNodeBuilder;
 pub use error::ReduceNodeError;
 pub use node::{OriginalsNote, ReduceNode, Reduced};
-pub use tool_results::{ToolResultError, ToolResults};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::reducer::Reducer;
-use crate::schema_error::{Place, SchemaError};
+use crate::schema_error::{DECLARATION, SchemaError};
 use crate::value::kind;
 use crate::whole::LastWriteWins;
 
@@ -153,14 +153,14 @@ impl Schema {
     pub fn new(fields: impl IntoIterator<Item = StateField>) -> Result<Self, SchemaError> {
         let mut declared: Vec<Declared> = Vec::new();
         for (at, field) in fields.into_iter().enumerate() {
-            let place = Place::path(format!("fields[{at}]"));
+            let place = format!("fields[{at}]");
             let field = check(field, &place)?;
             if let Some(first) = declared.iter().position(|one| one.name == field.name) {
                 let message = format!(
                     "the field `{}` is already declared as fields[{first}]: remove one",
                     field.name
                 );
-                return Err(SchemaError::declaration(place.at("name"), message));
+                return Err(SchemaError::new(DECLARATION, place + ".name", message));
             }
             declared.push(field);
         }
@@ -181,7 +181,7 @@ impl Schema {
     }
 }
 
-fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
+fn check(field: StateField, place: &str) -> Result<Declared, SchemaError> {
     let StateField {
         name,
         field_type,
@@ -190,7 +190,11 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
     } = field;
     if name.is_empty() {
         let message = "the field has no name: give it one";
-        return Err(SchemaError::declaration(place.at("name"), message));
+        return Err(SchemaError::new(
+            DECLARATION,
+            format!("{place}.name"),
+            message,
+        ));
     }
     if !field_type.fits(&default) {
         let message = format!(
@@ -198,7 +202,11 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
             kind(&default),
             field_type.described()
         );
-        return Err(SchemaError::declaration(place.at("default"), message));
+        return Err(SchemaError::new(
+            DECLARATION,
+            format!("{place}.default"),
+            message,
+        ));
     }
     let initial = Arc::new(if default.is_null() {
         field_type.empty()

@@ -8,9 +8,8 @@ use offcut::rounds::pair_results;
 use serde_json::Value;
 
 use crate::json_messages::without_removals;
-use crate::list::{ListEdit, drop_at};
+use crate::list::{ItemList as _, ListEdit, drop_at};
 use crate::reducer::{Cause, Change, Reducer, Side};
-use crate::value;
 
 /// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. Removed
 /// messages are gone.
@@ -326,11 +325,11 @@ macro_rules! reduce_messages {
             }
 
             fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-                let (existing, update) = (value::list(existing)?, without_removals(update)?);
+                let (existing, update) = (existing.items()?, without_removals(update)?);
                 check(&self.format, existing, Side::Existing)?;
                 check(&self.format, &update, Side::Update)?;
                 let edit = self.edit(existing, update);
-                Ok(edit.into_json_change())
+                Ok(edit.into_change())
             }
         }
     };

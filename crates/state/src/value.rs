@@ -17,14 +17,6 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the items of a value, which must be a list.
-pub(crate) fn list(existing: &Value) -> Result<&[Value], Cause> {
-    match existing {
-        Value::Array(items) => Ok(items),
-        other => Err(wrong_type(Side::Existing, other, "a list")),
-    }
-}
-
 /// Takes the items of an update. One that `take` gives back has the wrong type.
 pub(crate) fn each<T>(
     update: Vec<Value>,

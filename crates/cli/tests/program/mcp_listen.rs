@@ -227,3 +227,20 @@ fn other_machines_are_not_let_in_unless_that_is_said() {
         2
     );
 }
+
+#[test]
+fn a_command_that_does_not_exist_is_refused_at_the_start() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("data"), "no program").unwrap();
+    let data = home.path().join("data").display().to_string();
+    for program in ["no-such-server", "./no/such/server", "/", &data] {
+        let mut gateway = command(&["mcp", "--listen", "127.0.0.1:0", "--", program, "x"]);
+        let ran = run_command(gateway.env("OFFCUT_HOME", home.path()), "");
+        assert_eq!((ran.code, &*ran.out), (2, ""), "{program}: {}", ran.err);
+        assert!(
+            ran.err.contains(&format!("there is no program {program}")),
+            "{}",
+            ran.err
+        );
+    }
+}

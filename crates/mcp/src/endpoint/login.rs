@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::reply::{self, Body};
 use crate::locked::locked;
+use crate::remote::Remote;
 use crate::remote::address::{is_same_origin, shown};
 use crate::remote::body::whole;
-use crate::remote::connection::Connection;
 use crate::remote::meaning::REVISION_HEADER;
 
 /// Path of the endpoint.
@@ -31,13 +31,13 @@ const PLACE: Duration = Duration::from_secs(5);
 
 /// The way to log in at an endpoint's server.
 pub(super) struct Login {
-    connection: Arc<Connection>,
+    connection: Arc<Remote>,
     /// The URL of the server's metadata, if it has named one.
     named: Mutex<Option<Uri>>,
 }
 
 impl Login {
-    pub(super) fn new(connection: Arc<Connection>) -> Self {
+    pub(super) fn new(connection: Arc<Remote>) -> Self {
         Self {
             connection,
             named: Mutex::default(),

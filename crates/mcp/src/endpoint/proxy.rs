@@ -22,9 +22,9 @@ use crate::http::events::{Events, StreamChunk, message, with_message};
 use crate::http::flushed;
 use crate::http::room::{MessageRoom, NotRead};
 use crate::locked::locked;
+use crate::remote::Remote;
 use crate::remote::address;
 use crate::remote::body::{self, AnswerMessages, Kind, kind};
-use crate::remote::connection::Connection;
 use crate::remote::failure::RequestFailure;
 use crate::remote::meaning::{METHOD, Meaning, NAME, SESSION};
 
@@ -39,7 +39,7 @@ type ClientSession = (HeaderValue, Option<HeaderValue>);
 /// A server over HTTP with an endpoint in front.
 pub(super) struct Proxy {
     gateway: Arc<McpGateway>,
-    connection: Arc<Connection>,
+    connection: Arc<Remote>,
     pub(super) login: Login,
     /// Room for messages that are held.
     room: MessageRoom,
@@ -50,7 +50,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) fn new(gateway: Arc<McpGateway>, connection: Connection) -> Self {
+    pub(super) fn new(gateway: Arc<McpGateway>, connection: Remote) -> Self {
         let connection = Arc::new(connection);
         Self {
             login: Login::new(connection.clone()),
@@ -91,10 +91,11 @@ impl Proxy {
         let decided = asked.conversation.from_client(&text);
         drop(room);
         let first = match decided {
-            FromClient::Answer(call) => return reply::json(StatusCode::OK, call.answer().await),
+            FromClient::Answer(answer) => return reply::json(StatusCode::OK, answer.await),
             FromClient::Pass { first } => first,
         };
         if let Some(first) = first {
+            // A server that does not answer in time is not asked again: each call would wait for it.
             _ = timeout(LIST, asked.learn(first, &headers)).await;
         }
         let sent = self.connection.forward(&parts.method, headers, query, text);
@@ -188,19 +189,24 @@ impl ClientRequest<'_> {
     /// Asks the server for its tools, with the headers of the client's request.
     async fn learn(&self, first: String, headers: &HeaderMap) {
         let mut next = Some(first);
-        while let Some(asked) = next.take() {
-            let (post, headers) = (Method::POST, own_headers(headers));
-            let connection = &self.proxy.connection;
-            let sent = connection.forward(&post, headers, self.query, asked.into());
-            let Ok(response) = sent.await else {
-                return;
+        while let Some(asked) = next {
+            let Some(following) = self.learn_page(asked, headers).await else {
+                return self.conversation.own_list_failed();
             };
-            let mut messages = AnswerMessages::new(response, self.proxy.gateway.max_message);
-            while let Some(message) = messages.next().await {
-                if let FromServer::Own(following) = self.conversation.from_server(&message).await {
-                    next = following;
-                    break;
-                }
+            next = following;
+        }
+    }
+
+    /// Asks for a page. Returns the request for the next one; the outer `None` if nothing answers it.
+    async fn learn_page(&self, asked: String, headers: &HeaderMap) -> Option<Option<String>> {
+        let (post, headers) = (Method::POST, own_headers(headers));
+        let connection = &self.proxy.connection;
+        let sent = connection.forward(&post, headers, self.query, asked.into());
+        let mut messages = AnswerMessages::new(sent.await.ok()?, self.proxy.gateway.max_message);
+        loop {
+            let message = messages.next().await?;
+            if let FromServer::Own(following) = self.conversation.from_server(&message).await {
+                return Some(following);
             }
         }
     }

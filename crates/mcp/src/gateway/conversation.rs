@@ -1,6 +1,7 @@
 //! The messages of one client and one server, without I/O.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use offcut::json::{JsonText, Node, View};
@@ -33,7 +34,7 @@ pub struct Conversation {
 }
 
 /// The destination of a client's message.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "a future has none")]
 #[non_exhaustive]
 pub enum FromClient {
     /// It goes to the server as it is.
@@ -41,32 +42,24 @@ pub enum FromClient {
         /// A request of the gateway itself, a whole message, which the server is to get before it.
         first: Option<String>,
     },
-    /// It is for the gateway: [`ReaderCall::answer`] has the answer. The server does not see it.
-    Answer(Box<ReaderCall>),
+    /// It is a call of the reader, and this the answer, a whole message. The server does not see it.
+    Answer(Pin<Box<dyn Future<Output = String> + Send>>),
 }
 
-/// A call of the reader.
-#[derive(Debug)]
-pub struct ReaderCall {
-    /// The request's id as JSON.
+/// Answers a call of the reader with a whole message. That of a call which its client has cancelled is passed over by
+/// the client.
+async fn answered(
+    reduction: ToolReduction,
     id: String,
     call: ToolCall,
-    /// True if the request names a revision without sessions.
     is_without_session: bool,
-    reduction: ToolReduction,
-}
-
-impl ReaderCall {
-    /// Answers it with a whole message. That of a call which its client has cancelled is passed over by the client.
-    pub async fn answer(&self) -> String {
-        let mut result = read_back(&self.reduction.read_file_tool(), &self.call).await;
-        // Results of revisions without sessions must have it.
-        if self.is_without_session {
-            result["resultType"] = "complete".into();
-        }
-        let id = &self.id;
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+) -> String {
+    let mut result = read_back(&reduction.read_file_tool(), &call).await;
+    // Results of revisions without sessions must have it.
+    if is_without_session {
+        result["resultType"] = "complete".into();
     }
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// The destination of a server's message.
@@ -141,7 +134,7 @@ impl Conversation {
                 params,
             } => {
                 if let Some(id) = params.and_then(|params| params.get("requestId")) {
-                    locked(&self.requests).take(&key(id));
+                    self.forget(&key(id));
                 }
                 pass
             }
@@ -181,13 +174,10 @@ impl Conversation {
             return pass();
         };
         if reader(&reduction) == Some(name) {
-            let call = call(arguments);
-            return FromClient::Answer(Box::new(ReaderCall {
-                id: id.json().to_string(),
-                call,
-                is_without_session: meta.is_some_and(|meta| meta.has(REVISION)),
-                reduction,
-            }));
+            let (id, call) = (id.json().to_string(), call(arguments));
+            let is_without_session = meta.is_some_and(|meta| meta.has(REVISION));
+            let answer = answered(reduction, id, call, is_without_session);
+            return FromClient::Answer(Box::pin(answer));
         }
         if !reduction.truncates(name) {
             return pass();
@@ -226,8 +216,9 @@ impl Conversation {
                 );
                 if let Some(json) = outline(message)
                     && let Message::Response { id, .. } = Message::read(&json)
+                    && let Some(waiting) = locked(&self.requests).take(&key(id))
                 {
-                    locked(&self.requests).take(&key(id));
+                    return self.refused(&waiting);
                 }
             }
             return FromServer::Pass;
@@ -239,8 +230,7 @@ impl Conversation {
         let (waiting, result) = match (waiting, result) {
             (None | Some(Waiting::Passed), _) => return FromServer::Pass,
             (Some(waiting), Some(result)) => (waiting, result),
-            (Some(Waiting::OwnList(_)), None) => return FromServer::Own(None),
-            (Some(_), None) => return FromServer::Pass,
+            (Some(waiting), None) => return self.refused(&waiting),
         };
         let (range, result) = (result.range(), result.to_text());
         let new = match waiting {
@@ -281,10 +271,36 @@ impl Conversation {
         }
     }
 
-    /// Expects no answer to the request with this key any more. Returns true if one was expected.
+    /// The destination of an answer to a request that is an error, or not read.
+    fn refused(&self, waiting: &Waiting) -> FromServer {
+        if matches!(waiting, Waiting::List { .. } | Waiting::OwnList(_)) {
+            self.list_failed();
+        }
+        match waiting {
+            Waiting::OwnList(_) => FromServer::Own(None),
+            _ => FromServer::Pass,
+        }
+    }
+
+    /// Has the next call ask for the list of tools again.
+    fn list_failed(&self) {
+        locked(&self.server).list_failed();
+    }
+
+    /// Expects no answer to the gateway's own request for the list any more, and has the next call ask again.
     #[cfg(feature = "http")]
+    pub(crate) fn own_list_failed(&self) {
+        locked(&self.requests).forget_own();
+        self.list_failed();
+    }
+
+    /// Expects no answer to the request with this key any more. Returns true if one was expected.
     pub(crate) fn forget(&self, key: &str) -> bool {
-        locked(&self.requests).take(key).is_some()
+        let waiting = locked(&self.requests).take(key);
+        if let Some(waiting) = &waiting {
+            self.refused(waiting);
+        }
+        waiting.is_some()
     }
 
     /// Gives up a message that is over the maximum. Returns an error and who gets it: the sender of a request, or the one
@@ -321,8 +337,17 @@ impl Conversation {
         (self.gateway.log)(&format!("the result of {:?}: {problem}", call.name));
     }
 
+    /// Reads a page of the tool list. One that is none is a failure.
+    fn page(&self, result: JsonText) -> Option<Page> {
+        let page = Page::new(result);
+        if page.is_none() {
+            self.list_failed();
+        }
+        page
+    }
+
     fn listed(&self, result: JsonText, is_first: bool) -> Option<String> {
-        let page = Page::new(result)?;
+        let page = self.page(result)?;
         let mut server = locked(&self.server);
         server.learn(&page, &self.gateway);
         // There may be no last page.
@@ -333,7 +358,7 @@ impl Conversation {
 
     /// Learns from a page that the gateway has asked for. Returns the request for the next one.
     fn learned(&self, result: JsonText, mut list: OwnList) -> Option<String> {
-        let page = Page::new(result)?;
+        let page = self.page(result)?;
         locked(&self.server).learn(&page, &self.gateway);
         let cursor = page.next()?;
         list.pages += 1;

@@ -21,7 +21,7 @@ pub(super) struct KnownServer {
     /// Schemas of the tools that the server has listed, each with the room for its bytes and those of the name. Where
     /// there is none, results of further tools count as those of tools that are not known.
     tools: HashMap<String, (OwnedSemaphorePermit, OutputSchema)>,
-    /// True once somebody has asked for the list of tools.
+    /// True from the first request for the list of tools on, unless one fails.
     is_list_asked_for: bool,
 }
 
@@ -40,9 +40,14 @@ impl KnownServer {
         found.map(|(_, schema)| schema.clone()).unwrap_or_default()
     }
 
-    /// Notes that the list of tools is asked for. Returns true the first time.
+    /// Notes that the list of tools is asked for. Returns true the first time, and after a failure.
     pub(super) fn ask_for_list(&mut self) -> bool {
         !std::mem::replace(&mut self.is_list_asked_for, true)
+    }
+
+    /// Notes that a request for the list has failed, so that the next call asks again.
+    pub(super) fn list_failed(&mut self) {
+        self.is_list_asked_for = false;
     }
 
     /// Learns the tools of a page, and gives the reader another name if one of them has its name.

@@ -127,9 +127,7 @@ async fn pass_up(
                     server.write_all(line).await?;
                 }
                 // Once answers can't be written, all ends.
-                FromClient::Answer(asked) => {
-                    _ = to_answer.send(async move { asked.answer().await }.boxed());
-                }
+                FromClient::Answer(answer) => _ = to_answer.send(answer),
             },
             Line::TooLong(line) => match conversation.give_up(line, Party::Client) {
                 Some((Party::Client, error)) => _ = to_answer.send(ready(error).boxed()),

@@ -64,6 +64,12 @@ impl WaitingRequests {
         self.take_first(|own, _| own == key)
     }
 
+    /// Forgets the gateway's own requests.
+    #[cfg(feature = "http")]
+    pub(super) fn forget_own(&mut self) {
+        self.0.retain(|(_, request)| request.is_clients());
+    }
+
     fn take_first(&mut self, is_meant: impl Fn(&str, &Waiting) -> bool) -> Option<Waiting> {
         let nth = self
             .0

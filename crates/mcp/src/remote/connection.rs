@@ -1,4 +1,4 @@
-//! Requests to the server, and its answers' heads.
+//! A server's URL, requests to it, and its answers' heads.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use offcut::ErrorChain;
 
-use super::address::{RemoteError, is_same_origin, shown};
+use super::address::{self, RemoteError, is_same_origin, shown};
 use super::failure::RequestFailure;
 use crate::http::HttpClient;
 
@@ -19,22 +19,48 @@ const MAX_REDIRECTS: usize = 5;
 const CONNECT: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The server's URL, and connections to it.
-pub(crate) struct Connection {
+/// An MCP server over streamable HTTP, for a client over pipes.
+///
+/// - Each message of the client is a `POST`; answers are JSON or a stream of events.
+/// - `Mcp-Session-Id`, `MCP-Protocol-Version` and the headers that repeat parts of a message are set
+///   as the revision wants them. A session that the server has ended is started again.
+/// - Messages outside of answers come by the server's own stream, if it has one.
+/// - A stream that breaks is resumed by `Last-Event-ID`.
+/// - If the server can't be reached, or answers with an HTTP error, the client gets a JSON-RPC error
+///   for its request.
+/// - At the end, the session is ended with `DELETE`.
+///
+/// Redirects are followed within the server's origin, with the same method. The certificates are
+/// those of the system.
+#[derive(Debug)]
+pub struct Remote {
     client: HttpClient<Full<Bytes>>,
     pub(crate) url: Uri,
     headers: HeaderMap,
 }
 
-impl Connection {
-    /// Prepares connections. `headers` are sent with each request.
-    pub(crate) fn new(url: Uri, headers: HeaderMap) -> Result<Self, RemoteError> {
-        let client = HttpClient::new(CONNECT, IDLE).map_err(RemoteError::Certificates)?;
+impl Remote {
+    /// The server at `url`.
+    ///
+    /// # Errors
+    ///
+    /// The URL is not one of `http` or `https`, or holds credentials; or the certificates of the system can't be used.
+    pub fn new(url: &str) -> Result<Self, RemoteError> {
         Ok(Self {
-            client,
-            url,
-            headers,
+            url: address::url(url)?,
+            client: HttpClient::new(CONNECT, IDLE).map_err(RemoteError::Certificates)?,
+            headers: HeaderMap::new(),
         })
+    }
+
+    /// Sends a header with each request, such as `Authorization`.
+    ///
+    /// # Errors
+    ///
+    /// The name or the value is not valid, or the header belongs to the connection.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, RemoteError> {
+        address::add(&mut self.headers, name, value)?;
+        Ok(self)
     }
 
     /// Sends a request of the gateway's own with a body that is at hand, and follows redirects to the

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::address::shown;
-use super::connection::Connection;
+use super::connection::Remote;
 use super::failure::RequestFailure;
 use super::meaning::{Meaning, REVISION_HEADER, SESSION};
 use crate::gateway::McpGateway;
@@ -20,7 +20,7 @@ use crate::locked::locked;
 
 /// The state that all exchanges of one client with one server share.
 pub(super) struct Link {
-    connection: Connection,
+    connection: Remote,
     /// Lines for the client; `None` once it gets no more.
     to_client: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     /// Held while a new session is started in place of one that has ended.
@@ -94,7 +94,7 @@ pub(super) enum Relation {
 
 impl Link {
     pub(super) fn new(
-        connection: Connection,
+        connection: Remote,
         to_client: mpsc::Sender<Vec<u8>>,
         gateway: Arc<McpGateway>,
     ) -> Self {

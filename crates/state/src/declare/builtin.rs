@@ -9,14 +9,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
-use crate::key::{Field, Scalar};
+use crate::key::Field;
 use crate::keyed::MissingKey;
 use crate::keyed_list::KeyedList;
 use crate::list::{Append, BoundedAppend, ConcatFlatten};
 use crate::messages::AddMessages;
 use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType};
-use crate::schema_error::{Place, SchemaError, SchemaErrorKind};
+use crate::schema_error::{CONFIGURATION, CONFLICT, DECLARATION, SchemaError};
 use crate::tool_messages::{BoundedMessages, RemoveToolMessages};
 use crate::whole::{LastWriteWins, Merge, MergeAll};
 
@@ -85,7 +85,7 @@ enum Builtin {
 /// its parameters.
 pub(super) fn read(
     written: Value,
-    place: &Place,
+    place: &str,
     dialect: Dialect,
     registered: &BTreeMap<String, AnyReducer>,
 ) -> Result<RequestedReducer, SchemaError> {
@@ -107,16 +107,15 @@ pub(super) fn read(
         }
         Value::Object(_) | Value::Array(_) => {
             let message = "write one reducer: its name, or a map from it to its parameters";
-            let kind = SchemaErrorKind::ConflictingReducers;
-            return Err(SchemaError::new(kind, place.clone(), message));
+            return Err(SchemaError::new(CONFLICT, place, message));
         }
         other => other,
     };
     let builtin = serde_path_to_error::deserialize(written).map_err(|error| {
-        let (place, problem) = (place.inside(error.path()), error.inner().to_string());
-        match error.path().iter().next() {
-            None => SchemaError::declaration(place, problem),
-            Some(_) => SchemaError::configuration(place, problem),
+        let (path, problem) = (error.path(), error.inner().to_string());
+        match path.iter().next() {
+            None => SchemaError::new(DECLARATION, place, problem),
+            Some(_) => SchemaError::new(CONFIGURATION, format!("{place}.{path}"), problem),
         }
     })?;
     Ok(match builtin {
@@ -133,13 +132,10 @@ pub(super) fn read(
         Builtin::BoundedMessages { max_len } => {
             RequestedReducer::list(BoundedMessages::new(OpenAiChat, max_len))
         }
-        Builtin::DedupeAppend { key: None, .. } => {
-            RequestedReducer::list(KeyedList::dedupe_append(Scalar))
+        Builtin::DedupeAppend { key, no_key } => {
+            let key = Field::new(key.unwrap_or_default());
+            RequestedReducer::list(KeyedList::dedupe_append(key).missing_key(no_key))
         }
-        Builtin::DedupeAppend {
-            key: Some(key),
-            no_key,
-        } => RequestedReducer::list(KeyedList::dedupe_append(Field::new(key)).missing_key(no_key)),
         // Agentflow: "avoiding duplicates by item.id".
         Builtin::AppendItems { key, no_key } => {
             let key = Field::new(key.as_deref().unwrap_or("id"));

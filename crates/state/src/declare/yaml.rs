@@ -3,7 +3,7 @@
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
-use crate::schema_error::{Place, SchemaError};
+use crate::schema_error::{DECLARATION, SchemaError};
 
 /// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 100;
@@ -24,8 +24,8 @@ pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
     while let Some(event) = parser.next_event() {
         let (event, span) =
             event.map_err(|error| SchemaError::syntax(error.marker().line(), "YAML", error))?;
-        let place = Place::line(span.start.line());
-        let refuse = |what: &str| SchemaError::declaration(place.clone(), what);
+        let line = span.start.line();
+        let refuse = |what: &str| SchemaError::new(DECLARATION, format!("line {line}"), what);
         let value = match event {
             Event::Alias(_)
             | Event::Scalar(_, _, 1.., _)
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
             Event::Scalar(text, style, _, None) => {
                 if let Some(OpenNode::Map(entries, key @ None)) = open.last_mut() {
                     if entries.contains_key(&*text) {
-                        return Err(SchemaError::doubled(place, &text));
+                        return Err(SchemaError::doubled(line, &text));
                     }
                     *key = Some(text.into_owned());
                     continue;

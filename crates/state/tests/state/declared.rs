@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use offcut_state::{
-    Append, ApplyError, Change, FieldType, KeyedList, LastWriteWins, Reducer, Reducers, Scalar,
+    Append, ApplyError, Change, Field, FieldType, KeyedList, LastWriteWins, Reducer, Reducers,
     Schema, State, StateField, custom,
 };
 use serde_json::{Value, json};
@@ -525,7 +525,7 @@ fn s5_registered_reducers() {
             "{dialect}"
         );
     }
-    let reducers = Reducers::new().with("union", KeyedList::dedupe_append(Scalar));
+    let reducers = Reducers::new().with("union", KeyedList::dedupe_append(Field::new("")));
     let schema = Schema::from_yaml(&one("sherma", "list", "union"), &reducers).unwrap();
     assert_eq!(
         after(&schema, &[json!({"x": [1, 2]}), json!({"x": [2, 3]})]),

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use offcut_state::{Field, KeyFailure, KeyOf, KeyedList, MissingKey, OnMatch, Reducer, Scalar, by};
+use offcut_state::{Field, KeyFailure, KeyOf, KeyedList, MissingKey, OnMatch, Reducer};
 use serde_json::{Value, json};
 
 use crate::{fails, reduce};
@@ -40,7 +40,7 @@ fn s3_keys_are_null_booleans_integers_and_strings() {
 /// S3, OpenArmature: "Non-hashable items with no key callable. Raises reducer_error at merge time."
 #[test]
 fn s3_other_keys_are_errors() {
-    let unique = KeyedList::dedupe_append(Scalar);
+    let unique = KeyedList::dedupe_append(Field::new(""));
     let says = |place: &str, found: &str| {
         format!(
             "the key of item {place} is {found}: use a field that holds null, a boolean, an integer or a string"
@@ -147,7 +147,7 @@ fn s1_both_rules_for_a_match() {
     let existing = || vec![(1, 'a'), (1, 'b')];
     let update = || vec![(1, 'c'), (2, 'd'), (1, 'e'), (2, 'f')];
     let of = |on_match| {
-        let keyed = KeyedList::merge_by_key(by(|(id, _): &(u8, char)| *id)).on_match(on_match);
+        let keyed = KeyedList::merge_by_key(|(id, _): &(u8, char)| *id).on_match(on_match);
         keyed.reduce(existing(), update()).unwrap()
     };
     assert_eq!(of(OnMatch::Keep), [(1, 'a'), (1, 'b'), (2, 'd')]);
@@ -195,14 +195,11 @@ fn cost_follows_the_list_and_the_update() {
         asked.fetch_add(1, Relaxed);
         Counted(n % 3_000)
     };
-    for keyed in [
-        KeyedList::dedupe_append(by(key)),
-        KeyedList::merge_by_key(by(key)),
-    ] {
+    for keyed in [KeyedList::dedupe_append(key), KeyedList::merge_by_key(key)] {
         for count in [&asked, &COMPARED, &HASHED] {
             count.store(0, Relaxed);
         }
-        let list = keyed
+        let list: Vec<u32> = keyed
             .reduce((0..10_000).collect(), (2_000..7_000).collect())
             .unwrap();
         assert_eq!(list.len(), 10_000);

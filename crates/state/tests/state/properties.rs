@@ -232,7 +232,7 @@ proptest! {
     fn typed_and_dynamic_keyed_lists_agree(list in items(12), update in items(12), keeps in any::<bool>()) {
         let on_match = if keeps { OnMatch::Keep } else { OnMatch::Replace };
         let expected = naive_keyed(&list, &update, on_match);
-        let by_closure = offcut_state::by(|(id, _): &Item| *id);
+        let by_closure = |(id, _): &Item| *id;
         let typed = KeyedList::merge_by_key(by_closure).on_match(on_match);
         prop_assert_eq!(&typed.reduce(list.clone(), update.clone()).unwrap(), &expected);
         let dynamic = KeyedList::merge_by_key(Field::new("id")).on_match(on_match);
@@ -347,7 +347,7 @@ proptest! {
     #[test]
     fn order_is_kept_and_errors_change_nothing(list in items(12), update in items(12), bad in 0..14_usize, keep in any::<bool>()) {
         let on_match = if keep { OnMatch::Keep } else { OnMatch::Replace };
-        let keyed = KeyedList::merge_by_key(offcut_state::by(|(id, _): &Item| *id)).on_match(on_match);
+        let keyed = KeyedList::merge_by_key(|(id, _): &Item| *id).on_match(on_match);
         let out = keyed.reduce(list.clone(), update.clone()).unwrap();
         let ids = |items: &[Item]| items.iter().map(|(id, _)| *id).collect::<Vec<_>>();
         prop_assert_eq!(&ids(&out)[..list.len()], &ids(&list)[..]);

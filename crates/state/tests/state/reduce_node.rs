@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest, Tool};
-use offcut::backend::{Backend, ErrorKind, Memory};
-use offcut::format::{Message, OpenAiChat, Plain};
+use offcut::backend::{Backend, ErrorKind};
+use offcut::format::Message;
 use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
-use offcut_state::{
-    OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError, ToolResultError, ToolResults,
-};
+use offcut_state::{OriginalsNote, ReduceNode, ReduceNodeBuilder, ReduceNodeError};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Map, Value, json};
 
@@ -490,61 +488,6 @@ async fn a_dropped_run_leaves_the_state() {
     assert_eq!(state, notes());
 }
 
-/// In an agent loop: several results become one. Every call keeps its result, and the reader reads
-/// the originals back.
-#[tokio::test]
-async fn over_the_tool_results_of_a_conversation() {
-    let reduction = over(Memory::new());
-    let calls = [call("c1", "grep"), call("c2", "read"), call("c3", "ls")];
-    let mut messages = vec![
-        Message::calls(calls.to_vec()),
-        Message::tool(&calls[0], vec!["hit\n".repeat(100).into()], false),
-        Message::tool(&calls[1], vec!["line\n".repeat(100).into()], true),
-        Message::tool(&calls[2], vec!["short".into()], false),
-    ];
-    let before = messages.clone();
-    let builder = ReduceNode::builder(Model::answers("Both in short."), "{file}\n{hits}\n{list}");
-    let node = builder
-        .input_keys(["file", "hits", "list"])
-        .reduction(reduction.clone())
-        .build()
-        .unwrap();
-    let results = ToolResults::new(&Plain, &mut messages);
-    let results = results
-        .with("hits", "c1")
-        .unwrap()
-        .with("file", "c2")
-        .unwrap()
-        .with("list", "c3")
-        .unwrap();
-    let reduced = results.condense(&node).await.unwrap();
-
-    assert_eq!(
-        messages[1],
-        Message::tool(&calls[0], vec![reduced.output.as_str().into()], false)
-    );
-    let pointer = "[condensed with other results; see the result of c1]";
-    assert_eq!(
-        messages[2],
-        Message::tool(&calls[1], vec![pointer.into()], true),
-        "the error mark stays"
-    );
-    assert_eq!(
-        (&messages[0], &messages[3]),
-        (&before[0], &before[3]),
-        "L3: a pointer would be longer than `short`"
-    );
-    for (_, location) in &reduced.stored {
-        let arguments = json!({"path": location.as_str()}).to_string();
-        let page = reduction
-            .read_file_tool()
-            .call(&ToolCall::new("r", "read_file", arguments))
-            .await
-            .unwrap();
-        assert!(!page.is_error, "{page:?}");
-    }
-}
-
 /// L1: a hint is never stored as an original, and a text that only looks like one is not lost.
 #[tokio::test]
 async fn l1_hints_are_followed_and_imitations_stay() {
@@ -651,51 +594,7 @@ async fn n5_a_hint_that_can_not_be_followed() {
 fn runs_can_be_spawned() {
     fn is_send<T: Send>(_: &T) {}
     let node = node(&Model::default()).build().unwrap();
-    let (mut map, mut messages) = (notes(), Vec::<Message>::new());
-    is_send(&node.run(&mut map));
-    is_send(&ToolResults::new(&Plain, &mut messages).condense(&node));
-}
-
-#[tokio::test]
-async fn tool_results_that_can_not_be_condensed() {
-    let mut messages = vec![
-        json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}),
-        json!({"role": "tool", "tool_call_id": "c", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}),
-        json!({"role": "assistant", "tool_calls": [{"id": "d", "function": {"name": "f"}}]}),
-        json!({"role": "tool", "tool_call_id": "d", "content": "old"}),
-        json!({"role": "assistant", "tool_calls": [{"id": "d", "function": {"name": "f"}}]}),
-        json!({"role": "tool", "tool_call_id": "d", "content": [{"type": "text", "text": "new"}, {"type": "text", "text": "est"}]}),
-    ];
-    let mut with = |id: &str| {
-        ToolResults::new(&OpenAiChat, &mut messages)
-            .with("r", id)
-            .map(|_| ())
-    };
-    assert_eq!(
-        with("c").unwrap_err(),
-        ToolResultError::NotText {
-            call_id: "c".into()
-        }
-    );
-    assert_eq!(
-        with("e").unwrap_err(),
-        ToolResultError::Missing {
-            call_id: "e".into()
-        }
-    );
-
-    // The newest where ids repeat. A node that names no result changes none, nor does one that fails.
-    let before = messages.clone();
-    let model = Model::says(["s", ""].map(|text| Ok(Message::assistant(text))));
-    for (inputs, is_ok) in [([].as_slice(), true), (&["r"], false)] {
-        let node = ReduceNode::builder(model.clone(), "{r}").input_keys(inputs.iter().copied());
-        let node = node.build().unwrap();
-        let results = ToolResults::new(&OpenAiChat, &mut messages)
-            .with("r", "d")
-            .unwrap();
-        assert_eq!(results.condense(&node).await.is_ok(), is_ok);
-        assert_eq!((model.prompt().as_str(), &messages), ("new\nest", &before));
-    }
+    is_send(&node.run(&mut notes()));
 }
 
 /// L11: a node that can't work does not build.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use offcut_state::{
     Append, BoundedAppend, ConcatFlatten, Field, KeyedList, LastWriteWins, Merge, MergeAll,
-    Reducer, Scalar, by, custom,
+    Reducer, custom,
 };
 use serde_json::{Value, json};
 
@@ -191,14 +191,14 @@ fn bounded_append_takes_lists() {
 /// OpenArmature's fixture 025: strings with duplicates within the update, in order.
 #[test]
 fn dedupe_append_without_a_key() {
-    let unique = KeyedList::dedupe_append(by(|item: &&'static str| *item));
+    let unique = KeyedList::dedupe_append(|item: &&'static str| *item);
     assert_eq!(
         unique
             .reduce(vec!["a", "b"], vec!["c", "a", "d", "c"])
             .unwrap(),
         ["a", "b", "c", "d"]
     );
-    let unique = KeyedList::dedupe_append(Scalar);
+    let unique = KeyedList::dedupe_append(Field::new(""));
     assert_eq!(
         reduce(&unique, json!(["a"]), json!(["b", "a", "b", 1, "1", null])),
         json!(["a", "b", 1, "1", null])
@@ -220,7 +220,7 @@ fn dedupe_append_with_a_key() {
     let expected = json!([{"id": 1, "n": "old"}, {"id": 1, "n": "its own duplicate"}, {"id": 2, "n": "first"}]);
     assert_eq!(reduce(&unique, existing, update), expected);
 
-    let typed = KeyedList::dedupe_append(by(|(id, _): &(u8, char)| *id));
+    let typed = KeyedList::dedupe_append(|(id, _): &(u8, char)| *id);
     assert_eq!(
         typed
             .reduce(vec![(1, 'a')], vec![(2, 'b'), (1, 'c'), (2, 'd')])
@@ -232,7 +232,7 @@ fn dedupe_append_with_a_key() {
 /// OpenArmature's fixtures 027, 028 and 029: replaced in place, new ones at the end, in order.
 #[test]
 fn merge_by_key_replaces_in_place_and_appends_what_is_new() {
-    let merge = KeyedList::merge_by_key(by(|(id, _): &(u8, char)| *id));
+    let merge = KeyedList::merge_by_key(|(id, _): &(u8, char)| *id);
     let existing = || vec![(1, 'a'), (2, 'b'), (3, 'c')];
     assert_eq!(
         merge.reduce(existing(), vec![(3, 'z'), (1, 'x')]).unwrap(),

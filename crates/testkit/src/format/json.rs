@@ -46,11 +46,11 @@ where
     fn replacements(&self) -> Vec<(String, F::Message)> {
         let seen = self.seen();
         let mut all = Vec::new();
-        for slot in 0..seen.slots.len() {
+        for slot in 0..seen.slots {
             let changed = self.with_result(slot, vec![HINT.into()]);
             all.push((format!("after slot {slot} was replaced"), changed));
         }
-        for call in (0..seen.calls.len()).filter(|call| !seen.calls[*call].is_signed) {
+        for call in seen.open_calls() {
             let changed = self.with_arguments(call, json!({"_cleared": HINT}).to_string());
             let what = format!("after the arguments of call {call} were replaced");
             all.push((what, changed));

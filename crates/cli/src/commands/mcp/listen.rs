@@ -30,12 +30,18 @@ pub(super) fn run(
             "listen on 127.0.0.1, or add --expose if that is meant",
         ));
     }
+    // Otherwise only clients would learn of it.
+    if let Some(program) = args.command.first()
+        && !child::is_program(program)
+    {
+        let message = format!("there is no program {}", program.display());
+        return Err(Failure::usage(message, server::COMMAND));
+    }
     let runtime = serving::runtime()?;
     let served = runtime.block_on(async {
         let remote = args.url.as_deref().map(|url| remote::remote(args, url));
         let endpoint = match remote.transpose()? {
-            Some(remote) => McpEndpoint::before(gateway(), remote)
-                .map_err(|error| Failure::new(chain(&error)))?,
+            Some(remote) => McpEndpoint::before(gateway(), remote),
             None => {
                 let command = args.command.clone();
                 McpEndpoint::hosting(gateway(), move |conversation, client| {

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use offcut_mcp::{Conversation, Remote};
+use offcut_mcp::{Conversation, Remote, RemoteError};
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
-use crate::failure::{Failure, OrFail as _};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child};
 
 /// Advice for headers.
@@ -44,8 +44,10 @@ pub(super) async fn run(
 }
 
 pub(super) fn remote(args: &args::Mcp, url: &str) -> Result<Remote, Failure> {
-    let remote = Remote::new(url);
-    let mut remote = remote.or_refuse("--url", "name a URL such as https://example.com/mcp")?;
+    let mut remote = match Remote::new(url) {
+        Err(error @ RemoteError::Certificates(_)) => return Err(Failure::new(chain(&error))),
+        remote => remote.or_refuse("--url", "name a URL such as https://example.com/mcp")?,
+    };
     for header in &args.header {
         let (name, value) = header
             .split_once(':')

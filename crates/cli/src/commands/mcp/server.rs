@@ -17,6 +17,9 @@ use crate::failure::{Failure, OrFail as _};
 /// after closing its stdin.
 pub(super) const GRACE_WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
+/// Advice for a command that does not start.
+pub(super) const COMMAND: &str = "write the server's own command after `offcut mcp --`";
+
 /// Starts a server with pipes for its stdin and stdout; stderr is this program's own. Carries the messages between a
 /// client, a reader and a writer, and the server until both have ended, and passes `signals` on to the server. Returns
 /// the server's exit code: 128 and the signal's number if a signal ended it.
@@ -32,10 +35,7 @@ pub(super) async fn run(
         command.kill_on_drop(true);
         Ok(command)
     });
-    let mut server = started.map_err(|error| {
-        let advice = "write the server's own command after `offcut mcp --`";
-        child::not_started(&words[0], &error, advice)
-    })?;
+    let mut server = started.map_err(|error| child::not_started(&words[0], &error, COMMAND))?;
     let (Some(stdin), Some(stdout)) = (server.stdin.take(), server.stdout.take()) else {
         return Err(Failure::new("the server has no pipes"));
     };

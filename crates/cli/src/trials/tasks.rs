@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -38,7 +39,8 @@ impl Task {
 ///
 /// # Errors
 ///
-/// The folder can't be read, has no task, or has a folder without `prompt.md` or `check`.
+/// The folder can't be read, has no task, or has a folder without `prompt.md` or `check`, or whose programs can't be
+/// started.
 pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
     let folder = std::path::absolute(folder).map_err(file(folder))?;
     let mut tasks = Vec::new();
@@ -60,12 +62,38 @@ pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
                 return Err(not_tasks(format!("{} is missing", needed.display())));
             }
         }
+        for program in [task.at("check"), task.at("setup")] {
+            if program.is_file() {
+                expect_program(&program)?;
+            }
+        }
         tasks.push(task);
     }
     if tasks.is_empty() {
         return Err(not_tasks(format!("{} has no tasks", folder.display())));
     }
     Ok(tasks)
+}
+
+/// Refuses a program that can't be started, before an agent has run in vain.
+fn expect_program(path: &Path) -> Result<(), Failure> {
+    let text = fs::read(path).map_err(file(path))?;
+    let script = text.strip_prefix(b"#!").map(String::from_utf8_lossy);
+    let interpreter = script
+        .as_deref()
+        .and_then(|script| script.split_whitespace().next());
+    let name = path.display();
+    if access(path, Access::EXEC_OK).is_err() {
+        return Err(not_tasks(format!(
+            "{name} is not executable: run `chmod +x` on it"
+        )));
+    }
+    match interpreter.filter(|interpreter| !Path::new(interpreter).is_file()) {
+        None => Ok(()),
+        Some(missing) => Err(not_tasks(format!(
+            "{name} asks for {missing}, which is missing"
+        ))),
+    }
 }
 
 fn not_tasks(message: String) -> Failure {

@@ -125,50 +125,40 @@ impl Start<'_> {
         {
             return Err("the agent's arguments choose a provider or a profile: choose it in its config.toml".to_owned());
         }
-        // The stronger one is last.
-        let own = [
-            PathBuf::from("/etc/codex/config.toml"),
-            self.settings.join("config.toml"),
-        ];
-        let place = |file: &PathBuf| file.canonicalize().ok();
-        let is_own = |file: &PathBuf| own.iter().any(|own| place(own) == place(file));
-        let others = self.folder.ancestors();
-        let others = others
-            .map(|folder| folder.join(".codex/config.toml"))
-            .chain(["/etc/codex/managed_config.toml".into()])
-            .filter(|file| !is_own(file));
-        let mut all = Vec::new();
-        for file in own.iter().cloned().chain(others) {
-            let table: toml::Table = toml::from_str(&text(&file)?)
+        let own = self.settings.join("config.toml");
+        let shared = ["config.toml", "managed_config.toml"];
+        let shared = shared.map(|name| Path::new("/etc/codex").join(name));
+        let above = self.folder.ancestors();
+        let above = above.map(|folder| folder.join(".codex/config.toml"));
+        let mut chosen = Value::Null;
+        for file in above.chain(shared).chain([own.clone()]) {
+            let settings: Value = toml::from_str(&text(&file)?)
                 .map_err(|_| format!("{} is not TOML: mend it", file.display()))?;
-            // Some versions take them from trusted projects, and others from none.
-            let foreign = CHOICES.iter().find(|name| table.contains_key(**name));
-            if let Some(name) = foreign.filter(|_| !is_own(&file)) {
+            let is_own = file.canonicalize().ok() == own.canonicalize().ok();
+            let profiles = settings["profiles"].as_object().into_iter();
+            let profiles = profiles.flat_map(Map::values);
+            // Some versions take them from profiles and trusted projects, and others do not.
+            let mut elsewhere = profiles.chain((!is_own).then_some(&settings));
+            let is_set =
+                |settings: &Value| CHOICES.into_iter().find(|name| !settings[*name].is_null());
+            if let Some(name) = elsewhere.find_map(is_set) {
                 return Err(format!(
-                    "`{name}` is set in {}, and it depends on the agent's version whether that counts: set it in your own config.toml alone",
+                    "`{name}` is set in {} for a project, a profile or all users, and it depends on the agent's version whether that counts: set it at the top of your own config.toml alone",
                     file.display()
                 ));
             }
-            all.push(table);
+            if is_own {
+                chosen = settings;
+            }
         }
-        let profiles = all
-            .iter()
-            .filter_map(|table| table.get("profiles")?.as_table());
-        let mut profiles = profiles.flat_map(toml::Table::values);
-        if all.iter().any(|table| table.contains_key("profile"))
-            && profiles.any(|one| CHOICES.iter().any(|name| one.get(name).is_some()))
+        if chosen["model_provider"]
+            .as_str()
+            .is_some_and(|name| name != "openai")
         {
-            return Err("a profile of the agent chooses its endpoint, and it depends on the agent's version whether that counts: set it above the profiles in your config.toml".to_owned());
-        }
-        let chosen = |name| {
-            let mut values = all.iter().rev().filter_map(|table| table.get(name));
-            Some(values.next()?.as_str()?.to_owned())
-        };
-        if chosen("model_provider").is_some_and(|name| name != "openai") {
             return Err(of_its_own("`model_provider` setting", "base_url"));
         }
-        if let Some(url) = chosen("openai_base_url") {
-            return Ok([("openai", url)].into());
+        if let Some(url) = chosen["openai_base_url"].as_str() {
+            return Ok([("openai", url.to_owned())].into());
         }
         if self.given("OPENAI_BASE_URL").is_some() {
             return Err("OPENAI_BASE_URL is set, which only old versions of the agent read: unset it, and set `openai_base_url` in its config.toml if it is meant".to_owned());

@@ -23,7 +23,7 @@ pub(crate) use file::{AgentFile, refused};
 use jsonc::Addition;
 use record::Tracked;
 
-pub use installation::{Installation, Scope};
+pub use installation::Installation;
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,8 +36,35 @@ pub struct Changed {
     pub outcome: Outcome,
     /// A copy of the file as it was before Offcut was installed, if there was one and it is still kept.
     pub backup: Option<PathBuf>,
-    /// The added or removed values, in words. Empty if the whole file is Offcut's.
+    /// The added or removed values, in words.
     pub values: Vec<String>,
+}
+
+/// A change that is decided, and not made yet.
+#[derive(Debug)]
+pub struct PlannedChange {
+    /// The change, as it will be.
+    pub change: Changed,
+    /// The files, in the order in which they are written.
+    files: [AgentFile; 3],
+}
+
+impl PlannedChange {
+    /// Returns true if it removes the agent's file.
+    pub(crate) fn removes_file(&self) -> bool {
+        let mut files = self.files.iter();
+        files.any(|file| file.path() == self.change.path && file.bytes().is_none())
+    }
+
+    /// Makes the change.
+    ///
+    /// # Errors
+    ///
+    /// A file can't be changed. All files are then unchanged.
+    pub fn write(self) -> Result<Changed, Failure> {
+        file::write_all(&self.files)?;
+        Ok(self.change)
+    }
 }
 
 /// The outcome of a change of the agent's file, and the values in words.
@@ -73,17 +100,11 @@ impl Installation {
 
     /// Adds Offcut to the agent's settings. A second time, nothing changes.
     ///
-    /// Creates the user's store, because the agent gets the right to read it.
-    ///
     /// # Errors
     ///
     /// The agent can't be set up like this, or a file can't be changed. All files are then unchanged.
     pub fn install(&self) -> Result<Changed, Failure> {
-        let mut file = self.file()?;
-        let done = self.put_in(&mut file)?;
-        // Without its record, a change could not be taken back, so the record is there before.
-        file::write_all(&[&file.backup, &file.json, &file.file])?;
-        Ok(self.changed(&file, done))
+        self.plan_install()?.write()
     }
 
     /// Takes Offcut out of the agent's settings. If nobody else has changed the settings since, they are as they were
@@ -93,10 +114,34 @@ impl Installation {
     ///
     /// A file can't be changed, or a file of Offcut's was changed by others. All files are then unchanged.
     pub fn uninstall(&self) -> Result<Changed, Failure> {
+        self.plan_uninstall()?.write()
+    }
+
+    /// Decides what [`install`](Self::install) changes.
+    ///
+    /// # Errors
+    ///
+    /// The agent can't be set up like this, or a file can't be read.
+    pub fn plan_install(&self) -> Result<PlannedChange, Failure> {
+        let mut file = self.file()?;
+        let done = self.put_in(&mut file)?;
+        let change = self.changed(&file, done);
+        // Without its record, a change could not be taken back, so the record is there before.
+        let files = [file.backup, file.json, file.file];
+        Ok(PlannedChange { change, files })
+    }
+
+    /// Decides what [`uninstall`](Self::uninstall) changes.
+    ///
+    /// # Errors
+    ///
+    /// A file can't be read, or a file of Offcut's was changed by others.
+    pub fn plan_uninstall(&self) -> Result<PlannedChange, Failure> {
         let mut file = self.file()?;
         let done = self.take_out(&mut file)?;
-        file::write_all(&[&file.file, &file.backup, &file.json])?;
-        Ok(self.changed(&file, done))
+        let change = self.changed(&file, done);
+        let files = [file.file, file.backup, file.json];
+        Ok(PlannedChange { change, files })
     }
 
     fn changed(&self, file: &Tracked, (outcome, values): Done) -> Changed {
@@ -119,7 +164,7 @@ impl Installation {
         content::expect_name(&self.program)?;
         Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
         let content = content::of(self)?;
-        let values = content.in_words();
+        let values = content.in_words(self.agent);
         let old = file.record.as_ref().map(|record| &record.additions);
         let is_wanted = old.is_none_or(|old| content.has(old));
         if content.is_in(&file.file, self.agent)? && is_wanted {
@@ -154,7 +199,8 @@ impl Installation {
     fn take_out(&self, file: &mut Tracked) -> Result<Done, Failure> {
         let done = if file.undo() {
             // Also if settings could not name the store or the program any more.
-            (Outcome::Restored, Vec::new())
+            let added = file.record.iter().flat_map(|record| &record.additions);
+            (Outcome::Restored, added.map(Addition::in_words).collect())
         } else {
             match content::of(self)? {
                 Content::Values(values) => self.take_values_out(file, &values)?,
@@ -169,7 +215,7 @@ impl Installation {
         let record = file.record.as_ref();
         let additions = record.map_or(wanted, |record| &record.additions);
         let is_ours = |command: &str| content::is_ours(command, self.agent);
-        let removed = jsonc::remove(file.file.text()?, additions, is_ours);
+        let removed = jsonc::remove(file.file.text()?, additions, &file.before(), is_ours);
         let (text, values) = removed.map_err(|problem| file.file.refused(problem))?;
         if values.is_empty() {
             return Ok((Outcome::Unchanged, values));
@@ -192,19 +238,9 @@ impl Installation {
         match is_users || file.file.bytes().is_none() {
             true => Ok((Outcome::Unchanged, Vec::new())),
             false => Err(file.file.refused(
-                "it was changed after Offcut placed it, or its record is gone; remove it if you do not need it, and try again",
+                "it was changed after Offcut placed it, or its record is gone; move it to another folder, and try again",
             )),
         }
-    }
-
-    /// Returns true if the agent's file has what an installation would give it.
-    ///
-    /// # Errors
-    ///
-    /// The file can't be read or understood.
-    pub(crate) fn is_up_to_date(&self) -> Result<bool, Failure> {
-        let file = AgentFile::read(&self.path()?)?;
-        content::of(self)?.is_in(&file, self.agent)
     }
 }
 

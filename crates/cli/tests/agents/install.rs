@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use offcut_cli::agents::Agent;
 use offcut_cli::agents::doctor::{self, Level};
-use offcut_cli::agents::install::{Changed, Installation, Outcome, Scope};
+use offcut_cli::agents::install::{Changed, Installation, Outcome};
 use offcut_cli::agents::layout::Home;
 use offcut_cli::failure::Failure;
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ impl User {
     fn installation(&self, program: &str) -> Installation {
         Installation {
             agent: Agent::ClaudeCode,
-            scope: Scope::Project(self.folder.path().join("project")),
+            project: Some(self.folder.path().join("project")),
             home: Home::at(self.folder.path().join("home")),
             store: self.folder.path().join("home/store"),
             program: program.into(),
@@ -179,6 +179,30 @@ fn a_file_that_somebody_else_changed_keeps_the_change() {
         user.install().unwrap();
         user.uninstall().unwrap();
         assert_eq!(user.text(), before);
+    }
+}
+
+#[test]
+fn no_empty_list_of_ours_is_left_and_no_comma_of_others_goes() {
+    for (file, commas) in [
+        ("{}", 0),
+        ("{\"model\": \"opus\"}", 1),
+        ("{\"model\": \"opus\",}", 2),
+        ("{\"hooks\": {}, \"permissions\": {\"allow\": []}}", 2),
+        ("{\"permissions\": {\"allow\": [\"Bash\",],}}", 3),
+        (
+            "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash\", // mine\n    ],\n  },\n}\n",
+            4,
+        ),
+    ] {
+        let user = User::with(file);
+        user.install().unwrap();
+        let edit = |text: &str| text.replacen('{', "{\"theme\": \"dark\",", 1);
+        fs::write(user.settings(), edit(&user.text())).unwrap();
+        assert_eq!(user.uninstall().unwrap().outcome, Outcome::Removed);
+        let left = user.text();
+        assert_eq!(parse(&left), parse(&edit(file)), "{left}");
+        assert_eq!(left.matches(',').count(), commas, "{left}");
     }
 }
 

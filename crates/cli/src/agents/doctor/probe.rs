@@ -2,7 +2,7 @@
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -100,8 +100,7 @@ impl Drop for Probe {
     }
 }
 
-/// Runs the command of a hook as an agent does, which goes on without an answer after a time, `patience`. Returns what
-/// it wrote to stdout.
+/// Runs the command of a hook as an agent does. Returns what it wrote to stdout.
 fn run(command: &str, event: &str, patience: Duration) -> Result<String, String> {
     // From a file, since a command may end without having read a pipe.
     let stdin = tempfile::tempfile().and_then(|mut file| {
@@ -111,16 +110,21 @@ fn run(command: &str, event: &str, patience: Duration) -> Result<String, String>
     let mut shell = Command::new("sh");
     shell.args(["-c", command]);
     shell.stdin(stdin.map_err(|error| error.to_string())?);
-    let (sender, receiver) = mpsc::channel();
-    // Nobody waits for this thread: processes of the shell may hold its output for ever.
-    thread::spawn(move || sender.send(shell.output()));
-    let output = receiver.recv_timeout(patience);
-    let output = output.map_err(|_| format!("it took longer than {} s", patience.as_secs()))?;
-    let output = output.map_err(|error| error.to_string())?;
+    let output = output(shell, patience)?;
     match String::from_utf8_lossy(&output.stderr).trim() {
         "" => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         complaint => Err(complaint.to_owned()),
     }
+}
+
+/// Runs a command, and goes on without its output after a time, `patience`.
+pub(super) fn output(mut command: Command, patience: Duration) -> Result<Output, String> {
+    let (sender, receiver) = mpsc::channel();
+    // Nobody waits for this thread: processes of the command may hold its output for ever.
+    thread::spawn(move || sender.send(command.output()));
+    let output = receiver.recv_timeout(patience);
+    let output = output.map_err(|_| format!("it took longer than {} s", patience.as_secs()))?;
+    output.map_err(|error| error.to_string())
 }
 
 #[cfg(all(test, unix))]

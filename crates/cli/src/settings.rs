@@ -200,9 +200,12 @@ pub(crate) fn without_stores(
 /// of its own. `None` for all others.
 pub(crate) fn without_preset(origin: &str, settings: &Settings) -> Option<[String; 2]> {
     let text = offcut::config::read_file(Path::new(origin)).ok()?;
+    let options: toml::Table = toml::from_slice(&text)
+        .ok()
+        .or_else(|| serde_json::from_slice(&text).ok())?;
     let bare = Settings::default();
     let mut tools = settings.tool_config.values();
-    let is_bare = !String::from_utf8_lossy(&text).contains("preset")
+    let is_bare = !options.contains_key("preset")
         && !settings.skip_truncation
         && settings.max_length_for_trunc == bare.max_length_for_trunc
         && settings.preview_above == bare.preview_above

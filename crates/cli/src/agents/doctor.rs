@@ -3,7 +3,7 @@
 mod probe;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::agents::install::{
     AgentFile, Installation, Outcome, command_of_plugin, commands_in, parse_settings, read_text,
-    refused,
+    refused, shown,
 };
 use crate::agents::{Agent, log};
 use crate::failure::Failure;
@@ -56,8 +56,9 @@ impl Finding {
 
 fn works(text: String) -> Finding {
     Finding {
+        level: Level::Works,
+        text,
         advice: None,
-        ..Finding::new(Level::Works, text, "")
     }
 }
 
@@ -94,7 +95,7 @@ fn or_problem(found: Result<Vec<Finding>, Failure>) -> Vec<Finding> {
 /// Finds the version of an agent by its `program`, which has a time to answer, `patience`.
 fn version(agent: Agent, program: &str, patience: Duration) -> Finding {
     let mut command = Command::new(program);
-    command.arg("--version");
+    command.arg("--version").stdin(Stdio::null());
     let found = probe::output(command, patience).and_then(|output| {
         let texts = [&output.stdout, &output.stderr];
         let found = texts.map(|text| number(&String::from_utf8_lossy(text)));
@@ -157,7 +158,7 @@ fn hook(installation: &Installation) -> Result<Vec<Finding>, Failure> {
         let text = format!("Offcut is not installed in {path}");
         return Ok(vec![problem(text, advice)]);
     };
-    let mut findings = vec![works(format!("{path} names {command}"))];
+    let mut findings = vec![works(format!("{path} names {}", shown(command)))];
     match planned {
         Ok(planned) if planned.change.outcome == Outcome::Unchanged => {}
         Ok(_) => findings.push(note(
@@ -217,9 +218,10 @@ fn switches(installation: &Installation) -> Result<Vec<Finding>, Failure> {
                 if config["features"]["hooks"] == json!(false) {
                     off(&file, "all hooks", "`features.hooks`");
                 }
-                let store = json!(installation.store.to_string_lossy());
                 let roots = config["sandbox_workspace_write"]["writable_roots"].as_array();
-                if !roots.is_some_and(|roots| roots.contains(&store)) {
+                let mut roots = roots.into_iter().flatten().filter_map(Value::as_str);
+                if !roots.any(|root| installation.store.starts_with(root)) {
+                    let store = json!(installation.store.to_string_lossy());
                     findings.push(note(
                         "in the agent's sandbox, `offcut run` can't store",
                         // A string of JSON is one of TOML too.

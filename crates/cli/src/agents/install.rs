@@ -21,6 +21,7 @@ pub(crate) use content::{TIME_OUT, command_of_plugin, commands_in};
 use file::because;
 pub(crate) use file::{AgentFile, refused};
 use jsonc::Addition;
+pub(crate) use jsonc::shown;
 use record::Tracked;
 
 pub use installation::Installation;
@@ -36,8 +37,10 @@ pub struct Changed {
     pub outcome: Outcome,
     /// A copy of the file as it was before Offcut was installed, if there was one and it is still kept.
     pub backup: Option<PathBuf>,
-    /// The added or removed values, in words.
-    pub values: Vec<String>,
+    /// The added values, in words.
+    pub added: Vec<String>,
+    /// The removed values, in words.
+    pub removed: Vec<String>,
 }
 
 /// A change that is decided, and not made yet.
@@ -67,7 +70,7 @@ impl PlannedChange {
     }
 }
 
-/// The outcome of a change of the agent's file, and the values in words.
+/// The outcome of a change of the agent's file, and the removed values in words.
 type Done = (Outcome, Vec<String>);
 
 /// The outcome of a change.
@@ -124,8 +127,8 @@ impl Installation {
     /// The agent can't be set up like this, or a file can't be read.
     pub fn plan_install(&self) -> Result<PlannedChange, Failure> {
         let mut file = self.file()?;
-        let done = self.put_in(&mut file)?;
-        let change = self.changed(&file, done);
+        let (done, added) = self.put_in(&mut file)?;
+        let change = self.changed(&file, done, added);
         // Without its record, a change could not be taken back, so the record is there before.
         let files = [file.backup, file.json, file.file];
         Ok(PlannedChange { change, files })
@@ -139,18 +142,19 @@ impl Installation {
     pub fn plan_uninstall(&self) -> Result<PlannedChange, Failure> {
         let mut file = self.file()?;
         let done = self.take_out(&mut file)?;
-        let change = self.changed(&file, done);
+        let change = self.changed(&file, done, Vec::new());
         let files = [file.file, file.backup, file.json];
         Ok(PlannedChange { change, files })
     }
 
-    fn changed(&self, file: &Tracked, (outcome, values): Done) -> Changed {
+    fn changed(&self, file: &Tracked, (outcome, removed): Done, added: Vec<String>) -> Changed {
         Changed {
             agent: self.agent.facts().name,
             path: file.file.path().to_owned(),
             outcome,
             backup: file.original().map(|_| file.backup.path().to_owned()),
-            values,
+            added,
+            removed,
         }
     }
 
@@ -159,40 +163,43 @@ impl Installation {
         Tracked::read(&records(&self.home, self.agent), &self.path()?)
     }
 
-    /// Puts Offcut into a file, in place of an earlier installation.
-    fn put_in(&self, file: &mut Tracked) -> Result<Done, Failure> {
+    /// Puts Offcut into a file, in place of an earlier installation. Returns the added values in words, too.
+    fn put_in(&self, file: &mut Tracked) -> Result<(Done, Vec<String>), Failure> {
         content::expect_name(&self.program)?;
         Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
-        let content = content::of(self)?;
-        let values = content.in_words(self.agent);
+        let mut content = content::of(self)?;
         let old = file.record.as_ref().map(|record| &record.additions);
         let is_wanted = old.is_none_or(|old| content.has(old));
         if content.is_in(&file.file, self.agent)? && is_wanted {
-            return Ok((Outcome::Unchanged, values));
+            return Ok(((Outcome::Unchanged, Vec::new()), Vec::new()));
         }
         let outcome = match file.file.bytes() {
             None => Outcome::Created,
             Some(_) => Outcome::Added,
         };
-        self.take_out(file)?;
+        let (_, mut removed) = self.take_out(file)?;
         let original = file.file.bytes().map(<[u8]>::to_vec);
-        let additions = match content {
-            Content::Values(mut additions) => {
+        match &mut content {
+            Content::Values(additions) => {
                 // Values that were there before are not ours to remove.
                 let before = file.file.json()?;
                 additions.retain(|addition| !addition.is_in(&before));
-                let added = jsonc::add(file.file.text()?, &additions);
+                let added = jsonc::add(file.file.text()?, additions);
                 let added = added.map_err(|problem| file.file.refused(problem))?;
                 file.file.set_text(&added);
-                additions
+                file.keep(additions.clone(), original);
             }
             Content::Whole(text) => {
-                file.file.set(Some(text.into_bytes()));
-                Vec::new()
+                file.file.set(Some(text.as_bytes().to_vec()));
+                file.keep(Vec::new(), original);
             }
-        };
-        file.keep(additions, original);
-        Ok((outcome, values))
+        }
+        // What is replaced by itself does not change.
+        let mut added = content.in_words(self.agent);
+        let both = added.clone();
+        added.retain(|value| !removed.contains(value));
+        removed.retain(|value| !both.contains(value));
+        Ok(((outcome, removed), added))
     }
 
     /// Takes Offcut out of a file.

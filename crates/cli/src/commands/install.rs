@@ -15,13 +15,13 @@ use crate::{args, output, settings};
 /// Puts Offcut into an agent's settings, or says what that would change.
 pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCode, Failure> {
     let (installation, mut findings) = installation(&args.place)?;
-    let _alone = (!args.dry_run).then(|| installation.lock()).transpose()?;
+    let alone = (!args.dry_run).then(|| installation.lock()).transpose()?;
     let planned = installation.plan_install()?;
-    let changed = if args.dry_run {
-        planned.change
-    } else {
-        planned.write()?
+    let changed = match args.dry_run {
+        true => planned.change,
+        false => planned.write()?,
     };
+    drop(alone);
     findings.extend(doctor::check(&installation));
     findings.retain(|finding| finding.level != Level::Works);
     if json {
@@ -53,10 +53,9 @@ pub(crate) fn uninstall(args: &args::InstallOptions, json: bool) -> Result<ExitC
     let _alone = is_locked.then(|| installation.lock()).transpose()?;
     let planned = installation.plan_uninstall()?;
     let removes_file = planned.removes_file();
-    let changed = if args.dry_run {
-        planned.change
-    } else {
-        planned.write()?
+    let changed = match args.dry_run {
+        true => planned.change,
+        false => planned.write()?,
     };
     if json {
         return write_json(&changed, args.dry_run, &[]);
@@ -114,12 +113,13 @@ fn write_json(changed: &Changed, is_dry: bool, findings: &[Finding]) -> Result<E
 /// A change in words. `what` became of its file is said in the present, of a dry run too.
 fn in_words(changed: &Changed, is_dry: bool, what: &str) -> String {
     let mut text = match is_dry {
-        true => "Nothing was changed. Without --dry-run:\n".to_owned(),
+        true => "This is a dry run: nothing was changed. Without it:\n".to_owned(),
         false => String::new(),
     };
     text += &format!("{} {what}\n", changed.path.display());
-    for value in &changed.values {
-        text += &format!("  {value}\n");
+    let removed = changed.removed.iter().map(|value| ('-', value));
+    for (sign, value) in removed.chain(changed.added.iter().map(|value| ('+', value))) {
+        text += &format!("  {sign} {}\n", output::visible(value));
     }
     if let Some(backup) = &changed.backup {
         text += &format!("  Backup: {}\n", backup.display());

@@ -78,22 +78,20 @@ pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
 /// Refuses a program that can't be started, before an agent has run in vain.
 fn expect_program(path: &Path) -> Result<(), Failure> {
     let text = fs::read(path).map_err(file(path))?;
-    let script = text.strip_prefix(b"#!").map(String::from_utf8_lossy);
-    let interpreter = script
-        .as_deref()
-        .and_then(|script| script.split_whitespace().next());
-    let name = path.display();
-    if access(path, Access::EXEC_OK).is_err() {
-        return Err(not_tasks(format!(
-            "{name} is not executable: run `chmod +x` on it"
-        )));
-    }
-    match interpreter.filter(|interpreter| !Path::new(interpreter).is_file()) {
-        None => Ok(()),
-        Some(missing) => Err(not_tasks(format!(
-            "{name} asks for {missing}, which is missing"
-        ))),
-    }
+    let text = String::from_utf8_lossy(&text);
+    let mut interpreter = text
+        .strip_prefix("#!")
+        .unwrap_or_default()
+        .split([' ', '\t', '\n']);
+    let interpreter = interpreter.find(|word| !word.is_empty());
+    let missing =
+        interpreter.filter(|named| Path::new(named).is_absolute() && !Path::new(named).is_file());
+    let problem = match (access(path, Access::EXEC_OK), missing) {
+        (Err(_), _) => "is not executable: run `chmod +x` on it".to_owned(),
+        (Ok(()), Some(missing)) => format!("asks for {missing:?}, which is missing"),
+        (Ok(()), None) => return Ok(()),
+    };
+    Err(not_tasks(format!("{} {problem}", path.display())))
 }
 
 fn not_tasks(message: String) -> Failure {

@@ -342,7 +342,10 @@ fn hooks_of_other_programs_stay() {
     let user = User::with(&others);
     let uninstalled = user.uninstall().unwrap();
     assert_eq!(uninstalled.outcome, Outcome::Unchanged);
-    assert_eq!((user.text(), uninstalled.values.len()), (others.clone(), 0));
+    assert_eq!(
+        (user.text(), uninstalled.removed.len()),
+        (others.clone(), 0)
+    );
     // Ours goes, with a record and without one.
     for program in ["/opt/offcut", "/opt/o c/offcut"] {
         for is_lost in [false, true] {
@@ -354,7 +357,7 @@ fn hooks_of_other_programs_stay() {
             }
             let moved = user.installation(&program.replace("/opt", "/usr"));
             let removed = moved.uninstall().unwrap();
-            assert_eq!(removed.values[0], installed.values[0]);
+            assert_eq!(removed.removed[0], installed.added[0]);
             assert_eq!(removed.outcome, Outcome::Removed);
             assert_eq!(filled(parse(&user.text())), filled(parse(&others)));
             fs::write(user.settings(), &others).unwrap();
@@ -366,7 +369,7 @@ fn hooks_of_other_programs_stay() {
 fn only_removed_values_are_named() {
     for is_lost in [false, true] {
         let user = User::with("{\"a\": 1}");
-        let values = user.install().unwrap().values;
+        let values = user.install().unwrap().added;
         assert_eq!(values.len(), 2);
         let mut settings = parse(&user.text());
         settings["permissions"]["allow"] = json!([]);
@@ -375,8 +378,8 @@ fn only_removed_values_are_named() {
             fs::remove_dir_all(user.folder.path().join("home/installed")).unwrap();
         }
         let moved = user.installation("/usr/bin/offcut");
-        assert_eq!(moved.uninstall().unwrap().values, values[..1]);
-        assert!(moved.uninstall().unwrap().values.is_empty());
+        assert_eq!(moved.uninstall().unwrap().removed, values[..1]);
+        assert!(moved.uninstall().unwrap().removed.is_empty());
     }
 }
 

@@ -53,9 +53,9 @@ fn an_installation_works_and_is_taken_back() {
 
     let ran = offcut(home.path(), &["install", "claude-code"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
-    assert!(ran.out.contains("  hooks.PostToolUse: '"), "{}", ran.out);
+    assert!(ran.out.contains("  + hooks.PostToolUse: '"), "{}", ran.out);
     assert!(
-        ran.out.contains("  permissions.allow: Read(//"),
+        ran.out.contains("  + permissions.allow: Read(//"),
         "{}",
         ran.out
     );
@@ -386,12 +386,31 @@ fn a_dry_run_says_what_would_change_and_changes_nothing() {
         let home = tempfile::tempdir().unwrap();
         let ran = offcut(home.path(), &["install", agent, "--dry-run"]);
         assert_eq!((ran.code, &*ran.err), (0, ""));
-        for said in ["is new", &format!("hook {agent}"), "Nothing was changed."] {
+        for said in ["is new", &format!("hook {agent}"), "nothing was changed"] {
             assert!(ran.out.contains(said), "{}", ran.out);
         }
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
         offcut(home.path(), &["install", agent]);
         let file = home.path().join(file);
+        if agent == "claude-code" {
+            let text = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(
+                &file,
+                text.replace("\"command\": \"", "\"command\": \"KEY=sk-secret "),
+            )
+            .unwrap();
+            let ran = offcut(home.path(), &["install", agent, "--dry-run"]);
+            for said in [
+                "is changed",
+                "  - hooks.PostToolUse: KEY=…\n",
+                "  + hooks.PostToolUse: '",
+            ] {
+                assert!(ran.out.contains(said), "{}", ran.out);
+            }
+            let ran = offcut(home.path(), &["doctor", agent]);
+            assert!(!ran.out.contains("sk-secret"), "{}", ran.out);
+            std::fs::write(&file, text).unwrap();
+        }
         let installed = std::fs::read(&file).unwrap();
         let ran = offcut(home.path(), &["uninstall", agent, "--dry-run"]);
         assert!(ran.out.contains("is removed"), "{}", ran.out);
@@ -420,7 +439,7 @@ fn an_installation_says_at_once_what_keeps_it_from_working() {
     for (text, is_bare, expected) in [
         ("max_length = 5\n", false, "problem  "),
         (
-            "names = \"short\"\n",
+            "# no preset\nnames = \"short\"\n",
             true,
             "names no preset, so only results over 50",
         ),

@@ -280,7 +280,7 @@ fn programs_that_cant_be_started_are_found_before_any_run() {
             "check",
             "#!/no/such/shell -e\n",
             0o755,
-            "three/check asks for /no/such/shell",
+            "three/check asks for \"/no/such/shell\"",
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -43,6 +43,16 @@ impl Addition {
     }
 }
 
+/// The command of a hook without the values of variables that its user has put before it, which may be secrets.
+pub(crate) fn shown(command: &str) -> String {
+    const OURS: &str = "env 'OFFCUT_HOME=";
+    let start = command.strip_prefix(OURS).map_or(0, |_| OURS.len());
+    match command[start..].find('=') {
+        Some(end) => format!("{}=…", &command[..start + end]),
+        None => command.to_owned(),
+    }
+}
+
 /// Parses a file. An empty one is an empty object.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let root = root(text)?;
@@ -123,7 +133,7 @@ pub(super) fn remove(
                 removed.push(addition.in_words());
             } else if addition.value.pointer(COMMAND).is_some() {
                 let hooks = remove_hooks(element, &is_ours);
-                removed.extend(hooks.iter().map(|command| addition.naming(command)));
+                removed.extend(hooks.iter().map(|command| addition.naming(&shown(command))));
             }
         }
         if !removed.is_empty() && list.elements().is_empty() && before[outer][name].is_null() {

@@ -88,8 +88,8 @@ pub fn check(installation: &Installation) -> Vec<Finding> {
 }
 
 fn or_problem(found: Result<Vec<Finding>, Failure>) -> Vec<Finding> {
-    let named = |error: Failure| problem(error.to_string(), "change what it names, then try again");
-    found.unwrap_or_else(|error| vec![named(error)])
+    let advice = "change what it names, then try again";
+    found.unwrap_or_else(|error| vec![problem(error.to_string(), advice)])
 }
 
 /// Finds the version of an agent by its `program`, which has a time to answer, `patience`.
@@ -97,11 +97,12 @@ fn version(agent: Agent, program: &str, patience: Duration) -> Finding {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null());
     let found = probe::output(command, patience).and_then(|output| {
-        let texts = [&output.stdout, &output.stderr];
-        let found = texts.map(|text| number(&String::from_utf8_lossy(text)));
-        match found.into_iter().flatten().next() {
-            _ if !output.status.success() => Err(output.status.to_string()),
-            found => found.ok_or_else(|| "it names none".to_owned()),
+        let text = [output.stdout, output.stderr].join(&b'\n');
+        match output.status.success() {
+            false => Err(output.status.to_string()),
+            true => {
+                number(&String::from_utf8_lossy(&text)).ok_or_else(|| "it names none".to_owned())
+            }
         }
     });
     let name = |number: [u64; 3]| number.map(|one| one.to_string()).join(".");
@@ -149,7 +150,11 @@ fn hook(installation: &Installation) -> Result<Vec<Finding>, Failure> {
         let commands = commands_in(&settings, agent);
         (settings, commands)
     };
-    let planned = installation.plan_install();
+    let dry = Installation {
+        is_dry: true,
+        ..installation.clone()
+    };
+    let planned = dry.install();
     let Some(command) = commands.first() else {
         let advice = match planned {
             Ok(_) => format!("run {install}; add --project FOLDER for one project"),
@@ -160,7 +165,7 @@ fn hook(installation: &Installation) -> Result<Vec<Finding>, Failure> {
     };
     let mut findings = vec![works(format!("{path} names {}", shown(command)))];
     match planned {
-        Ok(planned) if planned.change.outcome == Outcome::Unchanged => {}
+        Ok(planned) if planned.outcome == Outcome::Unchanged => {}
         Ok(_) => findings.push(note(
             format!("{path} is not as this program would install it"),
             format!("{install} brings it up to date"),

@@ -35,39 +35,15 @@ pub struct Changed {
     pub path: PathBuf,
     /// The outcome.
     pub outcome: Outcome,
+    /// Whether all this was only said.
+    #[serde(rename = "dry_run")]
+    pub is_dry: bool,
     /// A copy of the file as it was before Offcut was installed, if there was one and it is still kept.
     pub backup: Option<PathBuf>,
     /// The added values, in words.
     pub added: Vec<String>,
     /// The removed values, in words.
     pub removed: Vec<String>,
-}
-
-/// A change that is decided, and not made yet.
-#[derive(Debug)]
-pub struct PlannedChange {
-    /// The change, as it will be.
-    pub change: Changed,
-    /// The files, in the order in which they are written.
-    files: [AgentFile; 3],
-}
-
-impl PlannedChange {
-    /// Returns true if it removes the agent's file.
-    pub(crate) fn removes_file(&self) -> bool {
-        let mut files = self.files.iter();
-        files.any(|file| file.path() == self.change.path && file.bytes().is_none())
-    }
-
-    /// Makes the change.
-    ///
-    /// # Errors
-    ///
-    /// A file can't be changed. All files are then unchanged.
-    pub fn write(self) -> Result<Changed, Failure> {
-        file::write_all(&self.files)?;
-        Ok(self.change)
-    }
 }
 
 /// The outcome of a change of the agent's file, and the removed values in words.
@@ -83,8 +59,10 @@ pub enum Outcome {
     Added,
     /// Nothing had to change.
     Unchanged,
-    /// The file is as it was before the installation, byte for byte; a new one is removed.
+    /// The file is as it was before the installation, byte for byte.
     Restored,
+    /// The file, which the installation had created, is gone.
+    Deleted,
     /// The file was changed by others since: only the added values were removed.
     Removed,
 }
@@ -107,7 +85,11 @@ impl Installation {
     ///
     /// The agent can't be set up like this, or a file can't be changed. All files are then unchanged.
     pub fn install(&self) -> Result<Changed, Failure> {
-        self.plan_install()?.write()
+        let mut file = self.file()?;
+        let (done, added) = self.put_in(&mut file)?;
+        // Without its record, a change could not be taken back, so the record is there before.
+        self.write(&[&file.backup, &file.json, &file.file])?;
+        Ok(self.changed(&file, done, added))
     }
 
     /// Takes Offcut out of the agent's settings. If nobody else has changed the settings since, they are as they were
@@ -117,34 +99,17 @@ impl Installation {
     ///
     /// A file can't be changed, or a file of Offcut's was changed by others. All files are then unchanged.
     pub fn uninstall(&self) -> Result<Changed, Failure> {
-        self.plan_uninstall()?.write()
-    }
-
-    /// Decides what [`install`](Self::install) changes.
-    ///
-    /// # Errors
-    ///
-    /// The agent can't be set up like this, or a file can't be read.
-    pub fn plan_install(&self) -> Result<PlannedChange, Failure> {
-        let mut file = self.file()?;
-        let (done, added) = self.put_in(&mut file)?;
-        let change = self.changed(&file, done, added);
-        // Without its record, a change could not be taken back, so the record is there before.
-        let files = [file.backup, file.json, file.file];
-        Ok(PlannedChange { change, files })
-    }
-
-    /// Decides what [`uninstall`](Self::uninstall) changes.
-    ///
-    /// # Errors
-    ///
-    /// A file can't be read, or a file of Offcut's was changed by others.
-    pub fn plan_uninstall(&self) -> Result<PlannedChange, Failure> {
         let mut file = self.file()?;
         let done = self.take_out(&mut file)?;
-        let change = self.changed(&file, done, Vec::new());
-        let files = [file.file, file.backup, file.json];
-        Ok(PlannedChange { change, files })
+        self.write(&[&file.file, &file.backup, &file.json])?;
+        Ok(self.changed(&file, done, Vec::new()))
+    }
+
+    fn write(&self, files: &[&AgentFile]) -> Result<(), Failure> {
+        match self.is_dry {
+            true => Ok(()),
+            false => file::write_all(files),
+        }
     }
 
     fn changed(&self, file: &Tracked, (outcome, removed): Done, added: Vec<String>) -> Changed {
@@ -152,6 +117,7 @@ impl Installation {
             agent: self.agent.facts().name,
             path: file.file.path().to_owned(),
             outcome,
+            is_dry: self.is_dry,
             backup: file.original().map(|_| file.backup.path().to_owned()),
             added,
             removed,
@@ -207,7 +173,11 @@ impl Installation {
         let done = if file.undo() {
             // Also if settings could not name the store or the program any more.
             let added = file.record.iter().flat_map(|record| &record.additions);
-            (Outcome::Restored, added.map(Addition::in_words).collect())
+            let outcome = match file.file.bytes() {
+                Some(_) => Outcome::Restored,
+                None => Outcome::Deleted,
+            };
+            (outcome, added.map(Addition::in_words).collect())
         } else {
             match content::of(self)? {
                 Content::Values(values) => self.take_values_out(file, &values)?,
@@ -236,7 +206,7 @@ impl Installation {
         let ours = record.map_or(wanted, |record| &record.written);
         if file.file.bytes() == Some(ours.as_bytes()) {
             file.file.set(None);
-            return Ok((Outcome::Restored, Vec::new()));
+            return Ok((Outcome::Deleted, Vec::new()));
         }
         let found = file.file.text()?;
         let is_users = record.is_none()

@@ -73,25 +73,23 @@ impl Gains {
         for row in rows() {
             total.add(row);
             let sum = named.entry([&row.by, &row.what, &row.client]);
-            sum.or_default().add(row);
+            let [by, what, client] = sum.key().map(String::clone);
+            let sum = sum.or_insert_with(|| Gain {
+                by,
+                what,
+                client,
+                ..Gain::default()
+            });
+            sum.add(row);
             if !row.session.is_empty() {
                 sessions.insert((&row.by, &row.session));
             }
         }
-        let named = named.into_iter().map(|(names, sum)| {
-            let [by, what, client] = names.map(String::clone);
-            Gain {
-                by,
-                what,
-                client,
-                ..sum
-            }
-        });
         Self {
             total,
             sessions: sessions.len() as u64,
             since: rows().map(|row| row.time).min(),
-            rows: named.collect(),
+            rows: named.into_values().collect(),
         }
     }
 }

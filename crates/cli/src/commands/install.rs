@@ -14,25 +14,21 @@ use crate::{args, output, settings};
 
 /// Puts Offcut into an agent's settings, or says what that would change.
 pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCode, Failure> {
-    let (installation, mut findings) = installation(&args.place)?;
+    let (installation, mut findings) = installation(&args.place, args.dry_run)?;
     let alone = (!args.dry_run).then(|| installation.lock()).transpose()?;
-    let planned = installation.plan_install()?;
-    let changed = match args.dry_run {
-        true => planned.change,
-        false => planned.write()?,
-    };
+    let changed = installation.install()?;
     drop(alone);
     findings.extend(doctor::check(&installation));
     findings.retain(|finding| finding.level != Level::Works);
     if json {
-        return write_json(&changed, args.dry_run, &findings);
+        return write_json(&changed, &findings);
     }
-    let text = match changed.outcome {
+    let what = match changed.outcome {
         Outcome::Unchanged => "is unchanged: Offcut is in it already",
         Outcome::Created => "is new",
         _ => "is changed",
     };
-    let mut text = in_words(&changed, args.dry_run, text);
+    let mut text = in_words(&changed, what);
     text += &findings_in_words(&findings);
     let mut arguments = installation.agent.to_string();
     if let Some(project) = &args.place.project {
@@ -47,28 +43,23 @@ pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCod
 
 /// Takes Offcut out of an agent's settings, or says what that would change.
 pub(crate) fn uninstall(args: &args::InstallOptions, json: bool) -> Result<ExitCode, Failure> {
-    let (installation, _) = installation(&args.place)?;
+    let (installation, _) = installation(&args.place, args.dry_run)?;
     // A user's folder that is gone must not come back.
     let is_locked = !args.dry_run && installation.home.path().exists();
     let _alone = is_locked.then(|| installation.lock()).transpose()?;
-    let planned = installation.plan_uninstall()?;
-    let removes_file = planned.removes_file();
-    let changed = match args.dry_run {
-        true => planned.change,
-        false => planned.write()?,
-    };
+    let changed = installation.uninstall()?;
     if json {
-        return write_json(&changed, args.dry_run, &[]);
+        return write_json(&changed, &[]);
     }
-    let text = match changed.outcome {
-        Outcome::Restored if removes_file => "is removed",
+    let what = match changed.outcome {
+        Outcome::Deleted => "is removed",
         Outcome::Restored => "is as it was before",
         Outcome::Removed => {
             "has changed since, or its backup is gone: only Offcut's values were removed"
         }
         _ => "is unchanged: Offcut is not in it",
     };
-    let mut text = in_words(&changed, args.dry_run, text);
+    let mut text = in_words(&changed, what);
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let projects = Agent::GeminiCli.facts().home.join("tmp");
     let projects = projects.filter(|_| installation.agent == Agent::GeminiCli);
@@ -88,7 +79,7 @@ pub(crate) fn uninstall(args: &args::InstallOptions, json: bool) -> Result<ExitC
 
 /// Examines an installation.
 pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
-    let (installation, mut findings) = installation(args)?;
+    let (installation, mut findings) = installation(args, true)?;
     findings.extend(doctor::examine(&installation));
     if json {
         let agent = installation.agent.facts().name;
@@ -103,16 +94,16 @@ pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure
 }
 
 /// A change as JSON, with what keeps it from working.
-fn write_json(changed: &Changed, is_dry: bool, findings: &[Finding]) -> Result<ExitCode, Failure> {
+fn write_json(changed: &Changed, findings: &[Finding]) -> Result<ExitCode, Failure> {
     let mut told = json!(changed);
-    (told["dry_run"], told["findings"]) = (is_dry.into(), json!(findings));
+    told["findings"] = json!(findings);
     output::write_json(&told)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A change in words. `what` became of its file is said in the present, of a dry run too.
-fn in_words(changed: &Changed, is_dry: bool, what: &str) -> String {
-    let mut text = match is_dry {
+fn in_words(changed: &Changed, what: &str) -> String {
+    let mut text = match changed.is_dry {
         true => "This is a dry run: nothing was changed. Without it:\n".to_owned(),
         false => String::new(),
     };
@@ -140,7 +131,7 @@ fn findings_in_words(findings: &[Finding]) -> String {
 }
 
 /// The installation that arguments name, with findings about the user's settings.
-fn installation(args: &args::Place) -> Result<(Installation, Vec<Finding>), Failure> {
+fn installation(args: &args::Place, is_dry: bool) -> Result<(Installation, Vec<Finding>), Failure> {
     let home = Home::required()?;
     let name = settings::of_user(None, Some(&home));
     let loaded = settings::load(&name);
@@ -163,6 +154,7 @@ fn installation(args: &args::Place) -> Result<(Installation, Vec<Finding>), Fail
     let installation = Installation {
         agent: args.agent,
         project: args.project.clone(),
+        is_dry,
         store: store.unwrap_or_else(|| home.store()),
         home,
         program: match &args.program {

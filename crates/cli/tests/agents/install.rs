@@ -40,6 +40,7 @@ impl User {
         Installation {
             agent: Agent::ClaudeCode,
             project: Some(self.folder.path().join("project")),
+            is_dry: false,
             home: Home::at(self.folder.path().join("home")),
             store: self.folder.path().join("home/store"),
             program: program.into(),
@@ -204,6 +205,16 @@ fn no_empty_list_of_ours_is_left_and_no_comma_of_others_goes() {
         assert_eq!(parse(&left), parse(&edit(file)), "{left}");
         assert_eq!(left.matches(',').count(), commas, "{left}");
     }
+    // Nor does what somebody has noted in them.
+    let user = User::with("{}");
+    user.install().unwrap();
+    let noted = user
+        .text()
+        .replacen("\"PostToolUse\": [", "\"PostToolUse\": [ // mine\n", 1);
+    fs::write(user.settings(), noted).unwrap();
+    user.uninstall().unwrap();
+    assert!(user.text().contains("// mine"), "{}", user.text());
+    assert_eq!(parse(&user.text()), json!({"hooks": {"PostToolUse": []}}));
 }
 
 #[test]
@@ -330,7 +341,7 @@ fn without_its_backup_or_record_an_installation_is_taken_out_too() {
     fs::write(&path, "mine").unwrap();
     let backup = installation.install().unwrap().backup.unwrap();
     fs::remove_file(backup).unwrap();
-    assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Restored);
+    assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Deleted);
     assert!(!path.exists());
 }
 
@@ -388,7 +399,7 @@ fn a_new_file_is_removed_again() {
     let user = User::new();
     assert_eq!(user.install().unwrap().outcome, Outcome::Created);
     assert!(user.text().ends_with("}\n"), "{}", user.text());
-    assert_eq!(user.uninstall().unwrap().outcome, Outcome::Restored);
+    assert_eq!(user.uninstall().unwrap().outcome, Outcome::Deleted);
     assert!(!user.settings().exists());
 }
 
@@ -635,7 +646,7 @@ fn a_plug_in_is_ours_alone() {
             ..installation.clone()
         };
         assert_eq!(moved.install().unwrap().outcome, Outcome::Added);
-        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Restored);
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Deleted);
         assert!(!path.exists());
         assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
         // A file of the user with that name comes back.
@@ -686,7 +697,7 @@ fn a_plug_in_that_was_changed_stays_with_its_backup_and_without_a_record() {
         refused(formatted);
         fs::write(&path, &placed).unwrap();
         let removed = installation.uninstall().unwrap();
-        assert_eq!(removed.outcome, Outcome::Restored);
+        assert_eq!(removed.outcome, Outcome::Deleted);
         assert!(!path.exists());
     }
 }

@@ -418,7 +418,7 @@ fn a_dry_run_says_what_would_change_and_changes_nothing() {
         let told: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(
             (&told["dry_run"], &told["outcome"]),
-            (&true.into(), &"restored".into())
+            (&true.into(), &"deleted".into())
         );
         assert_eq!(std::fs::read(&file).unwrap(), installed);
         offcut(home.path(), &["uninstall", agent]);

@@ -158,7 +158,7 @@ impl AgentFile {
 }
 
 /// Writes the changes of all files, in this order, or none.
-pub(super) fn write_all(files: &[AgentFile]) -> Result<(), Failure> {
+pub(super) fn write_all(files: &[&AgentFile]) -> Result<(), Failure> {
     for file in files.iter().filter(|file| file.bytes != file.found) {
         let found = fs::metadata(&file.target);
         if found.is_ok_and(|found| found.permissions().readonly()) {

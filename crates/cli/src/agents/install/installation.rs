@@ -15,6 +15,8 @@ pub struct Installation {
     /// The project for which its user's own settings are changed, and not shared with others. `None` for those for all
     /// projects.
     pub project: Option<PathBuf>,
+    /// Whether no file is written, and all else is as if it were.
+    pub is_dry: bool,
     /// The user's folder.
     pub home: Home,
     /// The directory that the agent gets the right to read: the store of the user's settings if it is one, else that of

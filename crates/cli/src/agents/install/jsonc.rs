@@ -101,7 +101,7 @@ pub(super) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
 }
 
 /// Removes additions, and hooks with commands of ours in the same lists. Returns what was removed in words, too. Lists
-/// and objects that this empties go as well, unless they were there `before`.
+/// and objects that this empties go as well, unless they were there `before` or hold a comment.
 pub(super) fn remove(
     text: &str,
     additions: &[Addition],
@@ -113,37 +113,33 @@ pub(super) fn remove(
     let mut all = Vec::new();
     for addition in additions {
         let [outer, name] = &addition.path;
-        let all_settings = root.object_value();
-        let outer_place = all_settings.map_or(Ok(None), |root| property(&root, outer))?;
-        let object = outer_place.as_ref().and_then(CstObjectProp::object_value);
-        let place = object
-            .as_ref()
-            .map_or(Ok(None), |object| property(object, name))?;
-        let (Some(outer_place), Some(object), Some(place)) = (outer_place, object, place) else {
-            continue;
-        };
-        let Some(list) = place.array_value() else {
-            continue;
-        };
-        let mut removed = Vec::new();
-        // Somebody may have copied it, or changed it around its command.
-        for element in list.elements() {
-            if is_equal(&element, &addition.value) {
-                element.remove();
-                removed.push(addition.in_words());
-            } else if addition.value.pointer(COMMAND).is_some() {
-                let hooks = remove_hooks(element, &is_ours);
-                removed.extend(hooks.iter().map(|command| addition.naming(&shown(command))));
+        if let Some(settings) = root.object_value()
+            && let Some(outer_place) = property(&settings, outer)?
+            && let Some(object) = outer_place.object_value()
+            && let Some(place) = property(&object, name)?
+            && let Some(list) = place.array_value()
+        {
+            let mut removed = Vec::new();
+            // Somebody may have copied it, or changed it around its command.
+            for element in list.elements() {
+                if is_equal(&element, &addition.value) {
+                    element.remove();
+                    removed.push(addition.in_words());
+                } else if addition.value.pointer(COMMAND).is_some() {
+                    let hooks = remove_hooks(element, &is_ours);
+                    removed.extend(hooks.iter().map(|command| addition.naming(&shown(command))));
+                }
             }
-        }
-        if !removed.is_empty() && list.elements().is_empty() && before[outer][name].is_null() {
-            place.remove();
-            if object.properties().is_empty() && before[outer].is_null() {
-                outer_place.remove();
+            let is_empty = |text: String| text.trim_matches(['[', ']', '{', '}']).trim().is_empty();
+            if !removed.is_empty() && is_empty(list.to_string()) && before[outer][name].is_null() {
+                place.remove();
+                if is_empty(object.to_string()) && before[outer].is_null() {
+                    outer_place.remove();
+                }
             }
+            removed.dedup();
+            all.extend(removed);
         }
-        removed.dedup();
-        all.extend(removed);
     }
     Ok((root.to_string(), all))
 }

@@ -43,17 +43,6 @@ pub enum Level {
     Problem,
 }
 
-impl Finding {
-    /// A finding with advice.
-    pub(crate) fn new(level: Level, text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            level,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
-    }
-}
-
 fn works(text: String) -> Finding {
     Finding {
         level: Level::Works,
@@ -62,12 +51,19 @@ fn works(text: String) -> Finding {
     }
 }
 
-fn note(text: impl Into<String>, advice: impl Into<String>) -> Finding {
-    Finding::new(Level::Note, text, advice)
+pub(crate) fn note(text: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding {
+        advice: Some(advice.into()),
+        level: Level::Note,
+        ..works(text.into())
+    }
 }
 
-fn problem(text: impl Into<String>, advice: impl Into<String>) -> Finding {
-    Finding::new(Level::Problem, text, advice)
+pub(crate) fn problem(text: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding {
+        level: Level::Problem,
+        ..note(text, advice)
+    }
 }
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.

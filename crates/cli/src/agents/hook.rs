@@ -112,7 +112,7 @@ fn plain_text(
     let Some(named) = &event.spilled else {
         return Ok(text);
     };
-    Ok(text.of_file(named, |named| {
+    let file = || {
         let (file, starts, ends) = match agent {
             Agent::OpenCode => (
                 surroundings.file_of_agent("tool-output", named)?,
@@ -123,5 +123,6 @@ fn plain_text(
         };
         let name = file.file_name()?.to_str()?;
         (name.starts_with(starts) && name.ends_with(ends)).then_some(file)
-    }))
+    };
+    Ok(text.of_file(file()))
 }

@@ -35,7 +35,7 @@ pub struct Changed {
     pub path: PathBuf,
     /// The outcome.
     pub outcome: Outcome,
-    /// Whether all this was only said.
+    /// True for a dry run: nothing was written.
     #[serde(rename = "dry_run")]
     pub is_dry: bool,
     /// A copy of the file as it was before Offcut was installed, if there was one and it is still kept.
@@ -88,7 +88,9 @@ impl Installation {
         let mut file = self.file()?;
         let (done, added) = self.put_in(&mut file)?;
         // Without its record, a change could not be taken back, so the record is there before.
-        self.write(&[&file.backup, &file.json, &file.file])?;
+        if !self.is_dry {
+            file::write_all(&[&file.backup, &file.json, &file.file])?;
+        }
         Ok(self.changed(&file, done, added))
     }
 
@@ -101,15 +103,10 @@ impl Installation {
     pub fn uninstall(&self) -> Result<Changed, Failure> {
         let mut file = self.file()?;
         let done = self.take_out(&mut file)?;
-        self.write(&[&file.file, &file.backup, &file.json])?;
-        Ok(self.changed(&file, done, Vec::new()))
-    }
-
-    fn write(&self, files: &[&AgentFile]) -> Result<(), Failure> {
-        match self.is_dry {
-            true => Ok(()),
-            false => file::write_all(files),
+        if !self.is_dry {
+            file::write_all(&[&file.file, &file.backup, &file.json])?;
         }
+        Ok(self.changed(&file, done, Vec::new()))
     }
 
     fn changed(&self, file: &Tracked, (outcome, removed): Done, added: Vec<String>) -> Changed {
@@ -160,7 +157,7 @@ impl Installation {
                 file.keep(Vec::new(), original);
             }
         }
-        // What is replaced by itself does not change.
+        // Values that are replaced by themselves do not change.
         let mut added = content.in_words(self.agent);
         let both = added.clone();
         added.retain(|value| !removed.contains(value));

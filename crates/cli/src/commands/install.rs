@@ -103,11 +103,9 @@ fn write_json(changed: &Changed, findings: &[Finding]) -> Result<ExitCode, Failu
 
 /// A change in words. `what` became of its file is said in the present, of a dry run too.
 fn in_words(changed: &Changed, what: &str) -> String {
-    let mut text = match changed.is_dry {
-        true => "This is a dry run: nothing was changed. Without it:\n".to_owned(),
-        false => String::new(),
-    };
-    text += &format!("{} {what}\n", changed.path.display());
+    let dry = "This is a dry run: nothing was changed. Without it:\n";
+    let dry = changed.is_dry.then_some(dry).unwrap_or_default();
+    let mut text = format!("{dry}{} {what}\n", changed.path.display());
     let removed = changed.removed.iter().map(|value| ('-', value));
     for (sign, value) in removed.chain(changed.added.iter().map(|value| ('+', value))) {
         text += &format!("  {sign} {}\n", output::visible(value));
@@ -145,10 +143,10 @@ fn installation(args: &args::Place, is_dry: bool) -> Result<(Installation, Vec<F
         Ok(without_preset)
     }) {
         Ok(None) => Vec::new(),
-        Ok(Some([text, advice])) => vec![Finding::new(Level::Note, text, advice)],
+        Ok(Some([text, advice])) => vec![doctor::note(text, advice)],
         Err(error) => {
             let advice = error.what_to_do().unwrap_or_default();
-            vec![Finding::new(Level::Problem, error.to_string(), advice)]
+            vec![doctor::problem(error.to_string(), advice)]
         }
     };
     let installation = Installation {

@@ -62,10 +62,9 @@ pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
                 return Err(not_tasks(format!("{} is missing", needed.display())));
             }
         }
-        for program in [task.at("check"), task.at("setup")] {
-            if program.is_file() {
-                expect_program(&program)?;
-            }
+        expect_program(&task.at("check"))?;
+        if task.at("setup").is_file() {
+            expect_program(&task.at("setup"))?;
         }
         tasks.push(task);
     }
@@ -79,13 +78,11 @@ pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
 fn expect_program(path: &Path) -> Result<(), Failure> {
     let text = fs::read(path).map_err(file(path))?;
     let text = String::from_utf8_lossy(&text);
-    let mut interpreter = text
-        .strip_prefix("#!")
-        .unwrap_or_default()
-        .split([' ', '\t', '\n']);
-    let interpreter = interpreter.find(|word| !word.is_empty());
-    let missing =
-        interpreter.filter(|named| Path::new(named).is_absolute() && !Path::new(named).is_file());
+    let line = text.strip_prefix("#!").unwrap_or_default();
+    // A line that ends with a carriage return names another program.
+    let mut words = line.split([' ', '\t', '\n']);
+    let interpreter = words.find(|word| !word.is_empty()).map(Path::new);
+    let missing = interpreter.filter(|named| named.is_absolute() && !named.is_file());
     let problem = match (access(path, Access::EXEC_OK), missing) {
         (Err(_), _) => "is not executable: run `chmod +x` on it".to_owned(),
         (Ok(()), Some(missing)) => format!("asks for {missing:?}, which is missing"),

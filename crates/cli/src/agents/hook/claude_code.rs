@@ -38,11 +38,11 @@ pub(super) fn texts(event: &Event, surroundings: &Surroundings) -> Vec<EventText
         {
             text.shown = text.shown.min(OWN_PREVIEW);
             text.excerpt = Some(INSTEAD);
-            let named = Path::new(named.as_str().unwrap_or_default());
-            text = text.of_file(named, |named| {
-                let file = surroundings.file_of_agent("projects", named)?;
+            let file = || {
+                let file = surroundings.file_of_agent("projects", Path::new(named.as_str()?))?;
                 (file.parent()?.file_name()? == "tool-results").then_some(file)
-            });
+            };
+            text = text.of_file(file());
         }
         text.places = places;
         Some(text)

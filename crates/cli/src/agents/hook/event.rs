@@ -90,14 +90,10 @@ impl EventText {
         }
     }
 
-    /// The texts as a part of what the agent has written to the file that it `named`, which counts only if `resolve`
-    /// finds it in the place of such files.
-    pub(super) fn of_file(
-        mut self,
-        named: &Path,
-        resolve: impl FnOnce(&Path) -> Option<PathBuf>,
-    ) -> Self {
-        self.spilled = resolve(named);
+    /// The texts as a part of what the agent has written to a file. `None` for one that may not be read: it is not in
+    /// the place of such files.
+    pub(super) fn of_file(mut self, file: Option<PathBuf>) -> Self {
+        self.spilled = file;
         // Stored as if it were all, the part would hide the rest, and the agent says where that is.
         self.stays |= self.spilled.is_none();
         self

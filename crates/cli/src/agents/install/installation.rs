@@ -15,7 +15,7 @@ pub struct Installation {
     /// The project for which its user's own settings are changed, and not shared with others. `None` for those for all
     /// projects.
     pub project: Option<PathBuf>,
-    /// Whether no file is written, and all else is as if it were.
+    /// True for a dry run, which writes nothing.
     pub is_dry: bool,
     /// The user's folder.
     pub home: Home,

@@ -138,12 +138,10 @@ fn installation(args: &args::Place, is_dry: bool) -> Result<(Installation, Vec<F
         directory.is_absolute().then(|| directory.to_owned())
     });
     let findings = match loaded.and_then(|settings| {
-        let without_preset = settings::without_preset(&name, &settings);
-        settings::without_stores(settings, &name)?;
-        Ok(without_preset)
+        settings::without_stores(settings.clone(), &name)?;
+        Ok(settings::without_preset(&name, &settings))
     }) {
-        Ok(None) => Vec::new(),
-        Ok(Some([text, advice])) => vec![doctor::note(text, advice)],
+        Ok(said) => Vec::from_iter(said.map(|[text, advice]| doctor::note(text, advice))),
         Err(error) => {
             let advice = error.what_to_do().unwrap_or_default();
             vec![doctor::problem(error.to_string(), advice)]

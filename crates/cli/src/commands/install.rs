@@ -103,9 +103,10 @@ fn write_json(changed: &Changed, findings: &[Finding]) -> Result<ExitCode, Failu
 
 /// A change in words. `what` became of its file is said in the present, of a dry run too.
 fn in_words(changed: &Changed, what: &str) -> String {
-    let dry = "This is a dry run: nothing was changed. Without it:\n";
-    let dry = changed.is_dry.then_some(dry).unwrap_or_default();
-    let mut text = format!("{dry}{} {what}\n", changed.path.display());
+    let mut text = format!("{} {what}\n", changed.path.display());
+    if changed.is_dry {
+        text.insert_str(0, "This is a dry run: nothing was changed. Without it:\n");
+    }
     let removed = changed.removed.iter().map(|value| ('-', value));
     for (sign, value) in removed.chain(changed.added.iter().map(|value| ('+', value))) {
         text += &format!("  {sign} {}\n", output::visible(value));

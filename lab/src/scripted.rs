@@ -18,4 +18,4 @@ pub use bill::Bill;
 pub use peer::{Editor, Peer};
 pub use run::{CONTEXT, Outcome, Policy, run};
 pub use task::{SIZES, Task};
-pub use tasks::{all, questions};
+pub use tasks::TASKS;

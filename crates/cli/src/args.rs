@@ -52,12 +52,12 @@ pub(crate) enum Command {
     ///
     /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
     /// nothing changes. `uninstall` takes it out.
-    Install(Place),
+    Install(InstallOptions),
     /// Take Offcut out of a coding agent's settings.
     ///
     /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
     /// results stay.
-    Uninstall(Place),
+    Uninstall(InstallOptions),
     /// Examine an installation: send an event through it, and say what works.
     ///
     /// The exit code is 1 if there is a problem.
@@ -351,6 +351,16 @@ pub(crate) struct Place {
     /// The program that the hook runs, instead of this one. Its name must begin with `offcut`.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+}
+
+/// A change of an agent's settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstallOptions {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Say what would change, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Show what hooks and servers saved.

@@ -10,6 +10,7 @@ use offcut::{BuildError, Settings, ToolReduction};
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, OrFail as _, chain};
+use crate::units::grouped;
 use crate::{args, output, stores};
 
 /// The policies of this program, by name; the default is first.
@@ -181,10 +182,42 @@ pub(crate) fn reader(
 
 /// Builds the reduction for a command that neither reads nor stores.
 pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
-    let (mut settings, origin) = named(args)?;
+    let (settings, origin) = named(args)?;
+    without_stores(settings, &origin)
+}
+
+/// Builds the reduction for `settings`, with one store in memory in place of their own.
+pub(crate) fn without_stores(
+    mut settings: Settings,
+    origin: &str,
+) -> Result<ToolReduction, Failure> {
     forget_stores(&mut settings);
     let memory = Arc::new(Memory::new());
-    build(&settings, &origin, Some(memory), stores::open)
+    build(&settings, origin, Some(memory), stores::open)
+}
+
+/// Says that the file `origin` nearly switches shortening off, and what to write: it names no preset, and has no limit
+/// of its own. `None` for all others.
+pub(crate) fn without_preset(origin: &str, settings: &Settings) -> Option<[String; 2]> {
+    let text = offcut::config::read_file(Path::new(origin)).ok()?;
+    let options: toml::Table = toml::from_slice(&text)
+        .ok()
+        .or_else(|| serde_json::from_slice(&text).ok())?;
+    let bare = Settings::default();
+    let mut tools = settings.tool_config.values();
+    let is_bare = !options.contains_key("preset")
+        && !settings.skip_truncation
+        && settings.max_length_for_trunc == bare.max_length_for_trunc
+        && settings.preview_above == bare.preview_above
+        && tools.all(|tool| tool.max_length_for_trunc.is_none());
+    is_bare.then(|| {
+        let limit = grouped(settings.max_length_for_trunc as i64);
+        [
+            format!("{origin} names no preset, so only results over {limit} bytes are shortened"),
+            "set `preset` to \"recommended\" in it, or a limit of its own, `max_length_for_trunc`"
+                .to_owned(),
+        ]
+    })
 }
 
 /// Removes all stores that `settings` name.

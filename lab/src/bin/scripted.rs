@@ -1,8 +1,7 @@
 //! Runs every task at every size under every policy, and prints a table of all and one of sums.
 //!
 //! `NAME=COMMAND` adds a context editor that runs as a process; `scripts/peers --tasks` adds those of other
-//! libraries. OFFCUT_TASK is the only task to run, by its name. With `--questions`, the tasks are those that ask about one
-//! result, and head and tail of the same size stand beside.
+//! libraries. OFFCUT_TASK is the only task to run, by its name.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -10,10 +9,9 @@ use std::process::Command;
 use std::rc::Rc;
 
 use offcut::Settings;
-use offcut::preview::Preview;
 use offcut_cli::READY;
 use offcut_lab::Result;
-use offcut_lab::scripted::{Peer, Policy, SIZES, Task, all, questions, run};
+use offcut_lab::scripted::{Peer, Policy, SIZES, TASKS, run};
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]
@@ -30,21 +28,7 @@ fn main() -> Result<()> {
         let settings = Settings::from_toml(toml)?;
         policies.push((name.to_owned(), Policy::Offcut(Box::new(settings))));
     }
-    let mut tasks: Vec<Task> = all().into();
     for argument in std::env::args().skip(1) {
-        if argument == "--questions" {
-            tasks = questions();
-            let mut settings = Settings::recommended();
-            settings.preview = Preview::HeadTail;
-            policies.insert(
-                2,
-                (
-                    "head and tail".to_owned(),
-                    Policy::Offcut(Box::new(settings)),
-                ),
-            );
-            continue;
-        }
         let (name, command) = argument.split_once('=').ok_or("write NAME=COMMAND")?;
         let mut words = command.split_whitespace();
         let mut program = Command::new(words.next().ok_or("write NAME=COMMAND")?);
@@ -60,7 +44,7 @@ fn main() -> Result<()> {
     let mut sums: Vec<TaskSum> = policies.iter().map(|_| TaskSum::default()).collect();
     let only = std::env::var("OFFCUT_TASK").ok();
     let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    for task in tasks.into_iter().filter(|task| is_wanted(task.name)) {
+    for task in TASKS.into_iter().filter(|task| is_wanted(task.name)) {
         for (index, (size_name, size)) in SIZES.into_iter().zip(task.sizes).enumerate() {
             for ((name, policy), sum) in policies.iter().zip(&mut sums) {
                 let outcome = run(&task, size, policy)?;

@@ -95,7 +95,7 @@ pub fn run(task: &Task, size: usize, policy: &Policy) -> Result<Outcome> {
         if meter.bill.calls > MAX_CALLS {
             break Err("in circles".to_owned());
         }
-        let (says, tool, arguments) = match task.step(&RequestView::new(request), &set) {
+        let (says, tool, arguments) = match task.step(&RequestView::new(request)) {
             Step::Answer(answer) => break set.checked(&project, &answer),
             Step::Call {
                 says,

@@ -17,26 +17,9 @@ pub struct Task {
     pub name: &'static str,
     /// The number of lines, records, pages or answers: small, middling, large, and more than a context window holds.
     pub sizes: [usize; 4],
-    pub(crate) work: &'static dyn Work,
-}
-
-/// Files and prompt of a task, and what its agent does.
-pub(crate) trait Work: std::fmt::Debug + Sync {
-    fn set_up(&self, count: usize) -> Set;
-    fn act(&self, view: &RequestView, set: &Set) -> Thought;
-}
-
-/// A conversation of its own, with an agent that is a function of the messages that it is shown, as a model is.
-pub(crate) type Talk = (fn(usize) -> Set, fn(&RequestView) -> Thought);
-
-impl Work for Talk {
-    fn set_up(&self, count: usize) -> Set {
-        self.0(count)
-    }
-
-    fn act(&self, view: &RequestView, _set: &Set) -> Thought {
-        self.1(view)
-    }
+    pub(crate) set_up: fn(usize) -> Set,
+    /// Its agent, which is a function of the messages that it is shown, as a model is.
+    pub(crate) agent: fn(&RequestView) -> Thought,
 }
 
 /// A task of one size.
@@ -54,7 +37,7 @@ pub(crate) struct Set {
 impl Task {
     /// Writes the files of a size into `folder`.
     pub(crate) fn lay_out(&self, folder: &Path, size: usize) -> io::Result<Set> {
-        let set = self.work.set_up(size);
+        let set = (self.set_up)(size);
         for (path, text) in &set.files {
             let path = folder.join(path);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -64,8 +47,8 @@ impl Task {
     }
 
     /// Lets the agent act on what it is shown.
-    pub(crate) fn step(&self, view: &RequestView, set: &Set) -> Step {
-        self.work.act(view, set).unwrap_or_else(|before| before)
+    pub(crate) fn step(&self, view: &RequestView) -> Step {
+        (self.agent)(view).unwrap_or_else(|before| before)
     }
 }
 

@@ -5,52 +5,53 @@ mod edit;
 mod look_ups;
 mod mend;
 mod needle;
-mod questions;
 mod table;
 mod triage;
 
-use crate::scripted::task::{Talk, Task};
+use crate::scripted::task::Task;
 
-/// Name, sizes, set-up and agent of each task.
-static TALKS: [(&str, [usize; 4], Talk); 7] = [
-    (
-        "look-ups",
-        [3, 15, 45, 160],
-        (look_ups::set_up, look_ups::agent),
-    ),
-    (
-        "log triage",
-        [30, 300, 3_000, 6_000],
-        (triage::set_up, triage::agent),
-    ),
-    ("edit", [10, 200, 1_500, 3_000], (edit::set_up, edit::agent)),
-    ("ids", [2, 8, 24, 70], (chain::set_up, chain::agent)),
-    (
-        "sums",
-        [20, 300, 4_000, 16_000],
-        (table::set_up, table::agent),
-    ),
-    ("needle", [3, 12, 50, 160], (needle::set_up, needle::agent)),
-    ("mend", [20, 300, 2_000, 6_000], (mend::set_up, mend::agent)),
+/// All tasks.
+pub const TASKS: [Task; 7] = [
+    Task {
+        name: "look-ups",
+        sizes: [3, 15, 45, 160],
+        set_up: look_ups::set_up,
+        agent: look_ups::agent,
+    },
+    Task {
+        name: "log triage",
+        sizes: [30, 300, 3_000, 6_000],
+        set_up: triage::set_up,
+        agent: triage::agent,
+    },
+    Task {
+        name: "edit",
+        sizes: [10, 200, 1_500, 3_000],
+        set_up: edit::set_up,
+        agent: edit::agent,
+    },
+    Task {
+        name: "ids",
+        sizes: [2, 8, 24, 70],
+        set_up: chain::set_up,
+        agent: chain::agent,
+    },
+    Task {
+        name: "sums",
+        sizes: [20, 300, 4_000, 16_000],
+        set_up: table::set_up,
+        agent: table::agent,
+    },
+    Task {
+        name: "needle",
+        sizes: [3, 12, 50, 160],
+        set_up: needle::set_up,
+        agent: needle::agent,
+    },
+    Task {
+        name: "mend",
+        sizes: [20, 300, 2_000, 6_000],
+        set_up: mend::set_up,
+        agent: mend::agent,
+    },
 ];
-
-/// Questions about one result each, of about 5, 50 and 200 kB and of 5 MB.
-#[must_use]
-pub fn questions() -> Vec<Task> {
-    let tasks = questions::ALL.iter().map(|question| Task {
-        name: &question.name,
-        sizes: [1, 10, 40, 1_000].map(|times| times * question.count),
-        work: question,
-    });
-    tasks.collect()
-}
-
-/// Tasks of longer conversations.
-#[must_use]
-pub fn all() -> [Task; 7] {
-    TALKS.each_ref().map(|(name, sizes, work)| Task {
-        name,
-        sizes: *sizes,
-        work,
-    })
-}

@@ -192,32 +192,6 @@ impl RequestView {
         captured(read).ok_or_else(lost)
     }
 
-    /// A finding about all that the last run of `command` printed. It follows from the `whole` text, as the answer
-    /// beside it; or else the preview says it, as the first group of `told`, or the reader is asked.
-    pub(crate) fn ask(
-        &self,
-        command: &str,
-        whole: (&str, &str),
-        told: &str,
-        query: &str,
-    ) -> Result<String, Step> {
-        let result = self.last(command).ok_or_else(lost)?;
-        let Some(location) = location(result) else {
-            // An editor may space a text in another way.
-            let words = str::split_whitespace;
-            let is_whole = words(&self.elsewhere(result)?.text).eq(words(whole.0));
-            return is_whole.then(|| whole.1.to_owned()).ok_or_else(lost);
-        };
-        let said = || {
-            let groups = Regex::new(told).ok()?.captures(&result.text)?;
-            Some(groups.get(1)?.as_str().to_owned())
-        };
-        let read = || Some(self.read(location, "query", query)?.text.trim().to_owned());
-        said()
-            .or_else(read)
-            .ok_or_else(|| saying("", READER, json!({"path": location, "query": query})))
-    }
-
     /// All lines that match, of the last run of `command`, one page after the other. `fold` takes the lines of a page
     /// and the notes so far, which stay in the agent's own words, and gives the new notes.
     pub(crate) fn all_lines(

@@ -4,17 +4,21 @@ mod probe;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agents::install::{
-    AgentFile, Installation, command_of_plugin, commands_in, parse_settings, read_text, refused,
+    AgentFile, Installation, Outcome, command_of_plugin, commands_in, parse_settings, read_text,
+    refused, shown,
 };
-use crate::agents::{Agent, AgentFacts, log};
+use crate::agents::{Agent, log};
 use crate::failure::Failure;
 use probe::Probe;
+
+/// Time that an agent has to name its version.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A finding about an installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,15 +51,15 @@ fn works(text: String) -> Finding {
     }
 }
 
-fn note(text: String, advice: impl Into<String>) -> Finding {
+pub(crate) fn note(text: impl Into<String>, advice: impl Into<String>) -> Finding {
     Finding {
-        level: Level::Note,
-        text,
         advice: Some(advice.into()),
+        level: Level::Note,
+        ..works(text.into())
     }
 }
 
-fn problem(text: String, advice: impl Into<String>) -> Finding {
+pub(crate) fn problem(text: impl Into<String>, advice: impl Into<String>) -> Finding {
     Finding {
         level: Level::Problem,
         ..note(text, advice)
@@ -64,45 +68,56 @@ fn problem(text: String, advice: impl Into<String>) -> Finding {
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.
 pub fn examine(installation: &Installation) -> Vec<Finding> {
-    let mut findings = vec![version(installation.agent)];
-    match commands(installation, &mut findings) {
-        Ok(Some((command, settings))) => findings.extend(probe(installation, &command, &settings)),
-        Ok(None) => {}
-        Err(error) => findings.push(problem(
-            error.to_string(),
-            "change what it names, then try again",
-        )),
-    }
+    let mut findings = check(installation);
+    findings.extend(or_problem(hook(installation)));
+    // Both may have found the same file unreadable.
+    findings.dedup();
     findings
 }
 
-/// Finds the version of the agent on the PATH.
-fn version(agent: Agent) -> Finding {
-    let AgentFacts {
-        program, oldest, ..
-    } = agent.facts();
-    let output = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output();
-    let output = output.ok().filter(|output| output.status.success());
-    let texts = output.map(|output| [output.stdout, output.stderr]);
-    let mut texts = texts.iter().flatten();
-    let found = texts.find_map(|text| number(&String::from_utf8_lossy(text)));
+/// Examines what keeps any hook from working: the agent's version and settings.
+pub fn check(installation: &Installation) -> Vec<Finding> {
+    let agent = installation.agent;
+    let mut findings = vec![version(agent, agent.facts().program, PATIENCE)];
+    findings.extend(or_problem(switches(installation)));
+    findings
+}
+
+fn or_problem(found: Result<Vec<Finding>, Failure>) -> Vec<Finding> {
+    let advice = "change what it names, then try again";
+    found.unwrap_or_else(|error| vec![problem(error.to_string(), advice)])
+}
+
+/// Finds the version of an agent by its `program`, which has a time to answer, `patience`.
+fn version(agent: Agent, program: &str, patience: Duration) -> Finding {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null());
+    let found = probe::output(command, patience).and_then(|output| {
+        let text = [output.stdout, output.stderr].join(&b'\n');
+        match output.status.success() {
+            false => Err(output.status.to_string()),
+            true => {
+                number(&String::from_utf8_lossy(&text)).ok_or_else(|| "it names none".to_owned())
+            }
+        }
+    });
     let name = |number: [u64; 3]| number.map(|one| one.to_string()).join(".");
-    let wanted = name(*oldest);
+    let oldest = agent.facts().oldest;
     match found {
-        Some(found) if found >= *oldest => works(format!(
+        Ok(found) if found >= oldest => works(format!(
             "{agent} {} lets hooks replace results",
             name(found)
         )),
-        Some(found) => problem(
+        Ok(found) => problem(
             format!("{agent} {} may ignore the answers of hooks", name(found)),
-            format!("update it to {wanted} or later"),
+            format!("update it to {} or later", name(oldest)),
         ),
-        None => note(
-            format!("the version of {agent} is unknown: `{program} --version` fails or names none"),
-            format!("install version {wanted} or later, with `{program}` on the PATH"),
+        Err(why) => note(
+            format!("the version of {agent} is unknown: `{program} --version`: {why}"),
+            format!(
+                "install version {} or later, with `{program}` on the PATH",
+                name(oldest)
+            ),
         ),
     }
 }
@@ -117,16 +132,12 @@ fn number(text: &str) -> Option<[u64; 3]> {
     })
 }
 
-/// The command that the agent runs, and its settings, with findings about them. `None` if Offcut is not installed.
-fn commands(
-    installation: &Installation,
-    findings: &mut Vec<Finding>,
-) -> Result<Option<(String, Value)>, Failure> {
+/// Findings about the agent's file, and about a result that is sent through the command in it.
+fn hook(installation: &Installation) -> Result<Vec<Finding>, Failure> {
     let agent = installation.agent;
     let install = format!("`offcut install {agent}`");
     let file = &installation.path()?;
     let path = file.display();
-    let is_up_to_date = installation.is_up_to_date()?;
     let (settings, commands) = if agent.facts().event.is_empty() {
         let command = command_of_plugin(&read_text(file)?, agent);
         (Value::Null, Vec::from_iter(command))
@@ -135,34 +146,46 @@ fn commands(
         let commands = commands_in(&settings, agent);
         (settings, commands)
     };
-    findings.extend(switches(agent, file, &settings)?);
-    let Some(command) = commands.first() else {
-        findings.push(problem(
-            format!("Offcut is not installed in {path}"),
-            format!("run {install}; add --project FOLDER for one project"),
-        ));
-        return Ok(None);
+    let dry = Installation {
+        is_dry: true,
+        ..installation.clone()
     };
-    findings.push(works(format!("{path} names {command}")));
-    if !is_up_to_date {
-        findings.push(note(
+    let planned = dry.install();
+    let Some(command) = commands.first() else {
+        let advice = match planned {
+            Ok(_) => format!("run {install}; add --project FOLDER for one project"),
+            Err(error) => error.to_string(),
+        };
+        let text = format!("Offcut is not installed in {path}");
+        return Ok(vec![problem(text, advice)]);
+    };
+    let mut findings = vec![works(format!("{path} names {}", shown(command)))];
+    match planned {
+        Ok(planned) if planned.outcome == Outcome::Unchanged => {}
+        Ok(_) => findings.push(note(
             format!("{path} is not as this program would install it"),
             format!("{install} brings it up to date"),
-        ));
+        )),
+        Err(error) => findings.push(problem(
+            format!("{install} can't bring {path} up to date"),
+            error.to_string(),
+        )),
     }
-    Ok(Some((command.clone(), settings)))
+    findings.extend(probe(installation, command, &settings));
+    Ok(findings)
 }
 
-/// Findings about what keeps a hook in `settings`, those of `file`, from running.
-fn switches(agent: Agent, file: &Path, settings: &Value) -> Result<Vec<Finding>, Failure> {
+/// Findings about what in the agent's settings keeps a hook from running.
+fn switches(installation: &Installation) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     let mut off = |file: &Path, what: &str, cure: &str| {
         let text = format!("{} switches {what} off", file.display());
         findings.push(problem(text, format!("remove {cure}")));
     };
+    let (agent, file) = (installation.agent, &installation.path()?);
     match agent {
         Agent::ClaudeCode => {
-            if settings["disableAllHooks"] == json!(true) {
+            if parse_settings(file)?["disableAllHooks"] == json!(true) {
                 off(file, "all hooks", "`disableAllHooks`");
             }
             let text = AgentFile::read(file)?.text()?.to_owned();
@@ -177,7 +200,7 @@ fn switches(agent: Agent, file: &Path, settings: &Value) -> Result<Vec<Finding>,
             }
         }
         Agent::GeminiCli => {
-            let switches = &settings["hooksConfig"];
+            let switches = &parse_settings(file)?["hooksConfig"];
             if switches["enabled"] == json!(false) {
                 off(file, "all hooks", "`hooksConfig.enabled`");
             }
@@ -191,13 +214,24 @@ fn switches(agent: Agent, file: &Path, settings: &Value) -> Result<Vec<Finding>,
             }
         }
         Agent::Codex => {
-            if let Some(config) = agent.facts().home.join("config.toml") {
-                if are_hooks_off(&config)? {
-                    off(&config, "all hooks", "`features.hooks`");
+            if let Some(file) = agent.facts().home.join("config.toml") {
+                let config = codex_config(&file)?;
+                if config["features"]["hooks"] == json!(false) {
+                    off(&file, "all hooks", "`features.hooks`");
+                }
+                let roots = config["sandbox_workspace_write"]["writable_roots"].as_array();
+                let mut roots = roots.into_iter().flatten().filter_map(Value::as_str);
+                if !roots.any(|root| installation.store.starts_with(root)) {
+                    let store = json!(installation.store.to_string_lossy());
+                    findings.push(note(
+                        "in the agent's sandbox, `offcut run` can't store",
+                        // A string of JSON is one of TOML too.
+                        format!("to use it, put `writable_roots = [{store}]` below `[sandbox_workspace_write]` into {}", file.display()),
+                    ));
                 }
                 // No document says how the client notes its user's trust.
                 findings.push(note(
-                    "the agent skips a hook until its user trusts it as it is".to_owned(),
+                    "the agent skips a hook until its user trusts it as it is",
                     "start codex, enter `/hooks`, and look whether Offcut's is trusted and switched on",
                 ));
             }
@@ -207,14 +241,12 @@ fn switches(agent: Agent, file: &Path, settings: &Value) -> Result<Vec<Finding>,
     Ok(findings)
 }
 
-/// Returns true if the settings of Codex in the file at `config` switch hooks off.
-fn are_hooks_off(config: &Path) -> Result<bool, Failure> {
-    let settings: toml::Table = toml::from_str(&read_text(config)?).map_err(|_| {
+/// The settings of Codex in a file.
+fn codex_config(file: &Path) -> Result<Value, Failure> {
+    toml::from_str(&read_text(file)?).map_err(|_| {
         // Its message would quote the line, and settings hold secrets.
-        refused(config, "it is not TOML; mend it, and try again")
-    })?;
-    let flag = settings.get("features").and_then(|all| all.get("hooks"));
-    Ok(flag.and_then(toml::Value::as_bool) == Some(false))
+        refused(file, "it is not TOML; mend it, and try again")
+    })
 }
 
 /// Sends a result through the command, and follows the hint in the answer.
@@ -291,16 +323,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_codex_may_switch_hooks_off_and_are_not_quoted() {
+    fn settings_of_codex_are_not_quoted() {
         let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("config.toml");
-        for (settings, expected) in [("", false), ("features.hooks = false", true)] {
-            std::fs::write(&config, settings).unwrap();
-            assert_eq!(are_hooks_off(&config).unwrap(), expected, "{settings}");
-        }
-        std::fs::write(&config, "key = sk-secret").unwrap();
-        let error = are_hooks_off(&config).unwrap_err();
+        let file = folder.path().join("config.toml");
+        assert_eq!(codex_config(&file).unwrap(), json!({}));
+        std::fs::write(&file, "features.hooks = false").unwrap();
+        assert_eq!(codex_config(&file).unwrap()["features"]["hooks"], false);
+        std::fs::write(&file, "key = sk-secret").unwrap();
+        let error = codex_config(&file).unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
         assert!(std::error::Error::source(&error).is_none());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_agent_that_names_no_version_is_not_waited_for() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("claude");
+        for (script, expected) in [
+            ("sleep 4", "it took longer than 1 s"),
+            ("echo 2.1.300; exit 3", "exit status: 3"),
+            ("echo none", "it names none"),
+            (
+                "echo 2.1.300 >&2",
+                "claude-code 2.1.300 lets hooks replace results",
+            ),
+            ("echo v1.0.0", "claude-code 1.0.0 may ignore"),
+        ] {
+            std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+            let second = Duration::from_secs(1);
+            let finding = version(Agent::ClaudeCode, program.to_str().unwrap(), second);
+            assert!(finding.text.contains(expected), "{script}: {finding:?}");
+        }
     }
 }

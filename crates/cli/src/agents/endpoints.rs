@@ -38,6 +38,7 @@ pub(crate) fn endpoints(
     let start = Start {
         folder,
         settings: settings.ok_or("there is no home directory: set HOME")?,
+        shared: "/etc/codex".into(),
         arguments: options(arguments),
         variables: variables.collect(),
     };
@@ -55,6 +56,8 @@ struct Start<'s> {
     folder: &'s Path,
     /// The folder of its own settings.
     settings: PathBuf,
+    /// The folder of the settings of Codex for all users.
+    shared: PathBuf,
     /// Its arguments that may be options.
     arguments: &'s [String],
     /// The variables of the environment.
@@ -126,49 +129,42 @@ impl Start<'_> {
             return Err("the agent's arguments choose a provider or a profile: choose it in its config.toml".to_owned());
         }
         // The stronger one is last.
-        let own = [
-            PathBuf::from("/etc/codex/config.toml"),
-            self.settings.join("config.toml"),
-        ];
+        let own = [self.shared.as_path(), &self.settings].map(|folder| folder.join("config.toml"));
         let place = |file: &PathBuf| file.canonicalize().ok();
-        let is_own = |file: &PathBuf| own.iter().any(|own| place(own) == place(file));
-        let others = self.folder.ancestors();
-        let others = others
-            .map(|folder| folder.join(".codex/config.toml"))
-            .chain(["/etc/codex/managed_config.toml".into()])
-            .filter(|file| !is_own(file));
-        let mut all = Vec::new();
+        let above = self.folder.ancestors();
+        let above = above.map(|folder| folder.join(".codex/config.toml"));
+        let others = above
+            .chain([self.shared.join("managed_config.toml")])
+            .filter(|file| !own.iter().any(|own| place(own) == place(file)));
+        let is_set =
+            |all: &Map<String, Value>| CHOICES.into_iter().find(|name| all.contains_key(*name));
+        let mut chosen = Map::new();
+        let mut profiles = Vec::new();
         for file in own.iter().cloned().chain(others) {
-            let table: toml::Table = toml::from_str(&text(&file)?)
+            let mut settings: Map<String, Value> = toml::from_str(&text(&file)?)
                 .map_err(|_| format!("{} is not TOML: mend it", file.display()))?;
+            profiles.extend(settings.remove("profiles"));
+            if own.contains(&file) {
+                chosen.extend(settings);
             // Some versions take them from trusted projects, and others from none.
-            let foreign = CHOICES.iter().find(|name| table.contains_key(**name));
-            if let Some(name) = foreign.filter(|_| !is_own(&file)) {
+            } else if let Some(name) = is_set(&settings) {
                 return Err(format!(
                     "`{name}` is set in {}, and it depends on the agent's version whether that counts: set it in your own config.toml alone",
                     file.display()
                 ));
             }
-            all.push(table);
         }
-        let profiles = all
-            .iter()
-            .filter_map(|table| table.get("profiles")?.as_table());
-        let mut profiles = profiles.flat_map(toml::Table::values);
-        if all.iter().any(|table| table.contains_key("profile"))
-            && profiles.any(|one| CHOICES.iter().any(|name| one.get(name).is_some()))
-        {
+        let profiles = profiles.iter().filter_map(Value::as_object);
+        let mut profiles = profiles.flat_map(Map::values).filter_map(Value::as_object);
+        if chosen.contains_key("profile") && profiles.any(|one| is_set(one).is_some()) {
             return Err("a profile of the agent chooses its endpoint, and it depends on the agent's version whether that counts: set it above the profiles in your config.toml".to_owned());
         }
-        let chosen = |name| {
-            let mut values = all.iter().rev().filter_map(|table| table.get(name));
-            Some(values.next()?.as_str()?.to_owned())
-        };
+        let chosen = |name| chosen.get(name).and_then(Value::as_str);
         if chosen("model_provider").is_some_and(|name| name != "openai") {
             return Err(of_its_own("`model_provider` setting", "base_url"));
         }
         if let Some(url) = chosen("openai_base_url") {
-            return Ok([("openai", url)].into());
+            return Ok([("openai", url.to_owned())].into());
         }
         if self.given("OPENAI_BASE_URL").is_some() {
             return Err("OPENAI_BASE_URL is set, which only old versions of the agent read: unset it, and set `openai_base_url` in its config.toml if it is meant".to_owned());
@@ -464,6 +460,7 @@ mod tests {
         let start = Start {
             folder: if is_split { &inner } else { folder.path() },
             settings: folder.path().join("own"),
+            shared: folder.path().join("etc"),
             arguments: options(&arguments),
             variables: variables.collect(),
         };
@@ -731,6 +728,25 @@ mod tests {
         let problem = found(Agent::Codex, &files, &[]).unwrap_err();
         assert!(problem.contains("profile"), "{problem}");
         found(Agent::Codex, &files[1..], &[]).unwrap();
+        // One that nobody has chosen leads nowhere.
+        let unused = user.replace("profile =", "model =");
+        found(Agent::Codex, &[("own/config.toml", &unused)], &[]).unwrap();
+    }
+
+    #[test]
+    fn codex_follows_the_settings_for_all_users_but_for_its_users_own() {
+        let [shared, user] =
+            ["http://all", "http://own"].map(|url| format!("openai_base_url = \"{url}\""));
+        let files = [("etc/config.toml", &*shared), ("own/config.toml", &*user)];
+        let url = |files| found(Agent::Codex, files, &[]).unwrap()["openai"].clone();
+        assert_eq!(url(&files[..1]), "http://all");
+        assert_eq!(url(&files), "http://own");
+        let managed = [("etc/managed_config.toml", &*shared)];
+        assert!(
+            found(Agent::Codex, &managed, &[])
+                .unwrap_err()
+                .contains("openai_base_url")
+        );
     }
 
     #[test]

@@ -108,8 +108,11 @@ fn plain_text(
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(|| {
         Failure::new("the event's `tool_response` must be a text, or a list of texts")
     })?;
-    // A file is read only in the place in which the agent puts such files.
-    let spilled = event.spilled.as_deref().and_then(|named| {
+    let text = EventText::new(&event.tool_use_id, texts);
+    let Some(named) = &event.spilled else {
+        return Ok(text);
+    };
+    let file = || {
         let (file, starts, ends) = match agent {
             Agent::OpenCode => (
                 surroundings.file_of_agent("tool-output", named)?,
@@ -120,9 +123,6 @@ fn plain_text(
         };
         let name = file.file_name()?.to_str()?;
         (name.starts_with(starts) && name.ends_with(ends)).then_some(file)
-    });
-    Ok(EventText {
-        spilled,
-        ..EventText::new(&event.tool_use_id, texts)
-    })
+    };
+    Ok(text.of_file(file()))
 }

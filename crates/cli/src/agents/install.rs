@@ -21,9 +21,10 @@ pub(crate) use content::{TIME_OUT, command_of_plugin, commands_in};
 use file::because;
 pub(crate) use file::{AgentFile, refused};
 use jsonc::Addition;
+pub(crate) use jsonc::shown;
 use record::Tracked;
 
-pub use installation::{Installation, Scope};
+pub use installation::Installation;
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,13 +35,18 @@ pub struct Changed {
     pub path: PathBuf,
     /// The outcome.
     pub outcome: Outcome,
+    /// True for a dry run: nothing was written.
+    #[serde(rename = "dry_run")]
+    pub is_dry: bool,
     /// A copy of the file as it was before Offcut was installed, if there was one and it is still kept.
     pub backup: Option<PathBuf>,
-    /// The added or removed values, in words. Empty if the whole file is Offcut's.
-    pub values: Vec<String>,
+    /// The added values, in words.
+    pub added: Vec<String>,
+    /// The removed values, in words.
+    pub removed: Vec<String>,
 }
 
-/// The outcome of a change of the agent's file, and the values in words.
+/// The outcome of a change of the agent's file, and the removed values in words.
 type Done = (Outcome, Vec<String>);
 
 /// The outcome of a change.
@@ -53,8 +59,10 @@ pub enum Outcome {
     Added,
     /// Nothing had to change.
     Unchanged,
-    /// The file is as it was before the installation, byte for byte; a new one is removed.
+    /// The file is as it was before the installation, byte for byte.
     Restored,
+    /// The file, which the installation had created, is gone.
+    Deleted,
     /// The file was changed by others since: only the added values were removed.
     Removed,
 }
@@ -73,17 +81,17 @@ impl Installation {
 
     /// Adds Offcut to the agent's settings. A second time, nothing changes.
     ///
-    /// Creates the user's store, because the agent gets the right to read it.
-    ///
     /// # Errors
     ///
     /// The agent can't be set up like this, or a file can't be changed. All files are then unchanged.
     pub fn install(&self) -> Result<Changed, Failure> {
         let mut file = self.file()?;
-        let done = self.put_in(&mut file)?;
+        let (done, added) = self.put_in(&mut file)?;
         // Without its record, a change could not be taken back, so the record is there before.
-        file::write_all(&[&file.backup, &file.json, &file.file])?;
-        Ok(self.changed(&file, done))
+        if !self.is_dry {
+            file::write_all(&[&file.backup, &file.json, &file.file])?;
+        }
+        Ok(self.changed(&file, done, added))
     }
 
     /// Takes Offcut out of the agent's settings. If nobody else has changed the settings since, they are as they were
@@ -95,17 +103,21 @@ impl Installation {
     pub fn uninstall(&self) -> Result<Changed, Failure> {
         let mut file = self.file()?;
         let done = self.take_out(&mut file)?;
-        file::write_all(&[&file.file, &file.backup, &file.json])?;
-        Ok(self.changed(&file, done))
+        if !self.is_dry {
+            file::write_all(&[&file.file, &file.backup, &file.json])?;
+        }
+        Ok(self.changed(&file, done, Vec::new()))
     }
 
-    fn changed(&self, file: &Tracked, (outcome, values): Done) -> Changed {
+    fn changed(&self, file: &Tracked, (outcome, removed): Done, added: Vec<String>) -> Changed {
         Changed {
             agent: self.agent.facts().name,
             path: file.file.path().to_owned(),
             outcome,
+            is_dry: self.is_dry,
             backup: file.original().map(|_| file.backup.path().to_owned()),
-            values,
+            added,
+            removed,
         }
     }
 
@@ -114,47 +126,55 @@ impl Installation {
         Tracked::read(&records(&self.home, self.agent), &self.path()?)
     }
 
-    /// Puts Offcut into a file, in place of an earlier installation.
-    fn put_in(&self, file: &mut Tracked) -> Result<Done, Failure> {
+    /// Puts Offcut into a file, in place of an earlier installation. Returns the added values in words, too.
+    fn put_in(&self, file: &mut Tracked) -> Result<(Done, Vec<String>), Failure> {
         content::expect_name(&self.program)?;
         Fs::open(&self.store).map_err(because(&self.store, "the store can't be used"))?;
-        let content = content::of(self)?;
-        let values = content.in_words();
+        let mut content = content::of(self)?;
         let old = file.record.as_ref().map(|record| &record.additions);
         let is_wanted = old.is_none_or(|old| content.has(old));
         if content.is_in(&file.file, self.agent)? && is_wanted {
-            return Ok((Outcome::Unchanged, values));
+            return Ok(((Outcome::Unchanged, Vec::new()), Vec::new()));
         }
         let outcome = match file.file.bytes() {
             None => Outcome::Created,
             Some(_) => Outcome::Added,
         };
-        self.take_out(file)?;
+        let (_, mut removed) = self.take_out(file)?;
         let original = file.file.bytes().map(<[u8]>::to_vec);
-        let additions = match content {
-            Content::Values(mut additions) => {
+        match &mut content {
+            Content::Values(additions) => {
                 // Values that were there before are not ours to remove.
                 let before = file.file.json()?;
                 additions.retain(|addition| !addition.is_in(&before));
-                let added = jsonc::add(file.file.text()?, &additions);
+                let added = jsonc::add(file.file.text()?, additions);
                 let added = added.map_err(|problem| file.file.refused(problem))?;
                 file.file.set_text(&added);
-                additions
+                file.keep(additions.clone(), original);
             }
             Content::Whole(text) => {
-                file.file.set(Some(text.into_bytes()));
-                Vec::new()
+                file.file.set(Some(text.as_bytes().to_vec()));
+                file.keep(Vec::new(), original);
             }
-        };
-        file.keep(additions, original);
-        Ok((outcome, values))
+        }
+        // Values that are replaced by themselves do not change.
+        let mut added = content.in_words(self.agent);
+        let both = added.clone();
+        added.retain(|value| !removed.contains(value));
+        removed.retain(|value| !both.contains(value));
+        Ok(((outcome, removed), added))
     }
 
     /// Takes Offcut out of a file.
     fn take_out(&self, file: &mut Tracked) -> Result<Done, Failure> {
         let done = if file.undo() {
             // Also if settings could not name the store or the program any more.
-            (Outcome::Restored, Vec::new())
+            let added = file.record.iter().flat_map(|record| &record.additions);
+            let outcome = match file.file.bytes() {
+                Some(_) => Outcome::Restored,
+                None => Outcome::Deleted,
+            };
+            (outcome, added.map(Addition::in_words).collect())
         } else {
             match content::of(self)? {
                 Content::Values(values) => self.take_values_out(file, &values)?,
@@ -169,7 +189,7 @@ impl Installation {
         let record = file.record.as_ref();
         let additions = record.map_or(wanted, |record| &record.additions);
         let is_ours = |command: &str| content::is_ours(command, self.agent);
-        let removed = jsonc::remove(file.file.text()?, additions, is_ours);
+        let removed = jsonc::remove(file.file.text()?, additions, &file.before(), is_ours);
         let (text, values) = removed.map_err(|problem| file.file.refused(problem))?;
         if values.is_empty() {
             return Ok((Outcome::Unchanged, values));
@@ -183,7 +203,7 @@ impl Installation {
         let ours = record.map_or(wanted, |record| &record.written);
         if file.file.bytes() == Some(ours.as_bytes()) {
             file.file.set(None);
-            return Ok((Outcome::Restored, Vec::new()));
+            return Ok((Outcome::Deleted, Vec::new()));
         }
         let found = file.file.text()?;
         let is_users = record.is_none()
@@ -192,19 +212,9 @@ impl Installation {
         match is_users || file.file.bytes().is_none() {
             true => Ok((Outcome::Unchanged, Vec::new())),
             false => Err(file.file.refused(
-                "it was changed after Offcut placed it, or its record is gone; remove it if you do not need it, and try again",
+                "it was changed after Offcut placed it, or its record is gone; move it to another folder, and try again",
             )),
         }
-    }
-
-    /// Returns true if the agent's file has what an installation would give it.
-    ///
-    /// # Errors
-    ///
-    /// The file can't be read or understood.
-    pub(crate) fn is_up_to_date(&self) -> Result<bool, Failure> {
-        let file = AgentFile::read(&self.path()?)?;
-        content::of(self)?.is_in(&file, self.agent)
     }
 }
 

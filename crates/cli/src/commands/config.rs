@@ -44,6 +44,9 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     } else {
         output::write(&format!("{file} is fine\n"))?;
     }
+    if let Some(said) = settings::without_preset(file, &settings) {
+        output::warn(&said.join(": "));
+    }
     if settings.backend_url.is_none() {
         output::note("it names no backend: set one in your program, or `backend` in the file");
     }

@@ -12,8 +12,17 @@ use crate::units::{self, BYTES_PER_TOKEN, count, grouped};
 use crate::{args, output};
 
 /// The sum of some rows of a journal. All lengths are in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Gain {
+    /// The name of the agent, or of the server's upstream; empty in the sum of all rows, as the other names are.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    by: String,
+    /// The name of the tool, or of the model.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    what: String,
+    /// The program that asked the server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    client: String,
     /// Number of results or requests.
     count: u64,
     /// Number of those that became shorter.
@@ -41,7 +50,7 @@ impl Gain {
 }
 
 /// The sums of the journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Gains {
     /// The sum of all rows.
     #[serde(flatten)]
@@ -51,51 +60,36 @@ struct Gains {
     /// The time of the first row in seconds since 1970; `None` if there is none.
     since: Option<u64>,
     /// The sums by agent and tool, or by upstream, model and client.
-    rows: Vec<NamedGain>,
-}
-
-/// The sum of the rows that bear the same names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct NamedGain {
-    /// The name of the agent, or of the server's upstream.
-    by: String,
-    /// The name of the tool, or of the model.
-    what: String,
-    /// The program that asked the server.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    client: String,
-    /// Their sum.
-    #[serde(flatten)]
-    gain: Gain,
+    rows: Vec<Gain>,
 }
 
 impl Gains {
     /// Adds rows up, except those of probes.
     fn of(rows: &[Row]) -> Self {
-        let rows = || rows.iter().filter(|row| !row.is_probe());
         let mut total = Gain::default();
         let mut named = BTreeMap::<_, Gain>::new();
+        let mut sessions = HashSet::new();
+        let rows = || rows.iter().filter(|row| !row.is_probe());
         for row in rows() {
             total.add(row);
-            let names = [&row.by, &row.what, &row.client];
-            named.entry(names).or_default().add(row);
-        }
-        let sessions = rows().filter(|row| !row.session.is_empty());
-        let sessions: HashSet<_> = sessions.map(|row| (&row.by, &row.session)).collect();
-        let named = named.into_iter().map(|(names, gain)| {
-            let [by, what, client] = names.map(String::clone);
-            NamedGain {
+            let sum = named.entry([&row.by, &row.what, &row.client]);
+            let [by, what, client] = sum.key().map(String::clone);
+            let sum = sum.or_insert_with(|| Gain {
                 by,
                 what,
                 client,
-                gain,
+                ..Gain::default()
+            });
+            sum.add(row);
+            if !row.session.is_empty() {
+                sessions.insert((&row.by, &row.session));
             }
-        });
+        }
         Self {
             total,
             sessions: sessions.len() as u64,
             since: rows().map(|row| row.time).min(),
-            rows: named.collect(),
+            rows: named.into_values().collect(),
         }
     }
 }
@@ -153,15 +147,15 @@ fn in_words(gains: &Gains) -> String {
     let head =
         "tool, or provider, model and client|all|shortened|replaced|reads|bytes before|bytes after";
     let rows = gains.rows.iter().map(|row| {
-        let (name, gain) = (format!("{} {} {}", row.by, row.what, row.client), &row.gain);
+        let name = format!("{} {} {}", row.by, row.what, row.client);
         [
             name.trim_end().to_owned(),
-            number(gain.count),
-            number(gain.shortened),
-            number(gain.replaced),
-            number(gain.reads),
-            number(gain.bytes_before),
-            number(gain.bytes_after),
+            number(row.count),
+            number(row.shortened),
+            number(row.replaced),
+            number(row.reads),
+            number(row.bytes_before),
+            number(row.bytes_after),
         ]
     });
     text + &output::table(1, head, rows)
@@ -216,7 +210,7 @@ mod tests {
         let senders: Vec<_> = gains
             .rows
             .iter()
-            .map(|row| (&*row.by, &*row.client, row.gain.bytes_after))
+            .map(|row| (&*row.by, &*row.client, row.bytes_after))
             .collect();
         assert_eq!(
             senders,

@@ -6,44 +6,32 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::agents::Agent;
-use crate::agents::doctor::{self, Level};
-use crate::agents::install::{Installation, Outcome, Scope};
+use crate::agents::doctor::{self, Finding, Level};
+use crate::agents::install::{Changed, Installation, Outcome};
 use crate::agents::layout::Home;
 use crate::failure::{FAILED, Failure, OrFail as _};
 use crate::{args, output, settings};
 
-/// Puts Offcut into an agent's settings.
-pub(crate) fn install(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
-    let installation = installation(args)?;
-    let agent = installation.agent;
-    let _alone = installation.lock()?;
+/// Puts Offcut into an agent's settings, or says what that would change.
+pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCode, Failure> {
+    let (installation, mut findings) = installation(&args.place, args.dry_run)?;
+    let alone = (!args.dry_run).then(|| installation.lock()).transpose()?;
     let changed = installation.install()?;
+    drop(alone);
+    findings.extend(doctor::check(&installation));
+    findings.retain(|finding| finding.level != Level::Works);
     if json {
-        output::write_json(&changed)?;
-        return Ok(ExitCode::SUCCESS);
+        return write_json(&changed, &findings);
     }
-    let first = match changed.outcome {
+    let what = match changed.outcome {
         Outcome::Unchanged => "is unchanged: Offcut is in it already",
         Outcome::Created => "is new",
         _ => "is changed",
     };
-    let mut text = format!("{} {first}\n", changed.path.display());
-    for value in &changed.values {
-        text += &format!("  It has {value}\n");
-    }
-    if let Some(backup) = &changed.backup {
-        text += &format!("  Backup: {}\n", backup.display());
-    }
-    if agent == Agent::Codex {
-        text += "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n";
-        text += &format!(
-            "In its sandbox, `offcut run` needs `writable_roots = [{}]` below `[sandbox_workspace_write]`.\n",
-            // A string of JSON is one of TOML too.
-            json!(installation.store.to_string_lossy())
-        );
-    }
-    let mut arguments = agent.to_string();
-    if let Some(project) = &args.project {
+    let mut text = in_words(&changed, what);
+    text += &findings_in_words(&findings);
+    let mut arguments = installation.agent.to_string();
+    if let Some(project) = &args.place.project {
         arguments += &format!(" --project {}", project.display());
     }
     text += &format!(
@@ -53,29 +41,28 @@ pub(crate) fn install(args: &args::Place, json: bool) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes Offcut out of an agent's settings.
-pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
-    let installation = installation(args)?;
+/// Takes Offcut out of an agent's settings, or says what that would change.
+pub(crate) fn uninstall(args: &args::InstallOptions, json: bool) -> Result<ExitCode, Failure> {
+    let (installation, _) = installation(&args.place, args.dry_run)?;
     // A user's folder that is gone must not come back.
-    let is_there = installation.home.path().exists();
-    let _alone = is_there.then(|| installation.lock()).transpose()?;
+    let is_locked = !args.dry_run && installation.home.path().exists();
+    let _alone = is_locked.then(|| installation.lock()).transpose()?;
     let changed = installation.uninstall()?;
     if json {
-        output::write_json(&changed)?;
-        return Ok(ExitCode::SUCCESS);
+        return write_json(&changed, &[]);
     }
-    let path = changed.path.display();
-    let mut text = match changed.outcome {
-        Outcome::Restored if !changed.path.exists() => format!("{path} is removed\n"),
-        Outcome::Restored => format!("{path} is as it was before\n"),
-        Outcome::Removed => format!(
-            "{path} has changed since, or its backup is gone: only Offcut's values were removed\n"
-        ),
-        _ => format!("{path} is unchanged: Offcut is not in it\n"),
+    let what = match changed.outcome {
+        Outcome::Deleted => "is removed",
+        Outcome::Restored => "is as it was before",
+        Outcome::Removed => {
+            "has changed since, or its backup is gone: only Offcut's values were removed"
+        }
+        _ => "is unchanged: Offcut is not in it",
     };
+    let mut text = in_words(&changed, what);
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let projects = Agent::GeminiCli.facts().home.join("tmp");
-    let projects = projects.filter(|_| args.agent == Agent::GeminiCli);
+    let projects = projects.filter(|_| installation.agent == Agent::GeminiCli);
     let projects = projects.iter().flat_map(|folder| entries(folder));
     let stores = projects.map(|project| project.path().join("offcut/store"));
     for store in stores.chain([installation.store]) {
@@ -92,21 +79,13 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
 
 /// Examines an installation.
 pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
-    let installation = installation(args)?;
-    let findings = doctor::examine(&installation);
+    let (installation, mut findings) = installation(args, true)?;
+    findings.extend(doctor::examine(&installation));
     if json {
         let agent = installation.agent.facts().name;
         output::write_json(&json!({"agent": agent, "findings": findings}))?;
     } else {
-        let mut text = String::new();
-        for finding in &findings {
-            let level = format!("{:?}", finding.level).to_lowercase();
-            text += &format!("{level:8} {}\n", output::visible(&finding.text));
-            if let Some(advice) = &finding.advice {
-                text += &format!("{:8} → {advice}\n", "");
-            }
-        }
-        output::write(&text)?;
+        output::write(&findings_in_words(&findings))?;
     }
     let has_problem = findings
         .iter()
@@ -114,24 +93,73 @@ pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure
     Ok(ExitCode::from(if has_problem { FAILED } else { 0 }))
 }
 
-fn installation(args: &args::Place) -> Result<Installation, Failure> {
-    let scope = args.project.clone().map_or(Scope::User, Scope::Project);
+/// A change as JSON, with what keeps it from working.
+fn write_json(changed: &Changed, findings: &[Finding]) -> Result<ExitCode, Failure> {
+    let mut told = json!(changed);
+    told["findings"] = json!(findings);
+    output::write_json(&told)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A change in words. `what` became of its file is said in the present, of a dry run too.
+fn in_words(changed: &Changed, what: &str) -> String {
+    let mut text = format!("{} {what}\n", changed.path.display());
+    if changed.is_dry {
+        text.insert_str(0, "This is a dry run: nothing was changed. Without it:\n");
+    }
+    let removed = changed.removed.iter().map(|value| ('-', value));
+    for (sign, value) in removed.chain(changed.added.iter().map(|value| ('+', value))) {
+        text += &format!("  {sign} {}\n", output::visible(value));
+    }
+    if let Some(backup) = &changed.backup {
+        text += &format!("  Backup: {}\n", backup.display());
+    }
+    text
+}
+
+fn findings_in_words(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let level = format!("{:?}", finding.level).to_lowercase();
+        text += &format!("{level:8} {}\n", output::visible(&finding.text));
+        if let Some(advice) = &finding.advice {
+            text += &format!("{:8} → {}\n", "", output::visible(advice));
+        }
+    }
+    text
+}
+
+/// The installation that arguments name, with findings about the user's settings.
+fn installation(args: &args::Place, is_dry: bool) -> Result<(Installation, Vec<Finding>), Failure> {
     let home = Home::required()?;
-    // The hook's log names what is wrong with the settings.
-    let settings = settings::load(&settings::of_user(None, Some(&home))).ok();
-    let store = settings.and_then(|settings| Some(settings.backend_url?.directory()?.to_owned()));
-    Ok(Installation {
+    let name = settings::of_user(None, Some(&home));
+    let loaded = settings::load(&name);
+    let store = loaded.as_ref().ok().and_then(|settings| {
+        let directory = settings.backend_url.as_ref()?.directory()?;
+        directory.is_absolute().then(|| directory.to_owned())
+    });
+    let findings = match loaded.and_then(|settings| {
+        settings::without_stores(settings.clone(), &name)?;
+        Ok(settings::without_preset(&name, &settings))
+    }) {
+        Ok(said) => Vec::from_iter(said.map(|[text, advice]| doctor::note(text, advice))),
+        Err(error) => {
+            let advice = error.what_to_do().unwrap_or_default();
+            vec![doctor::problem(error.to_string(), advice)]
+        }
+    };
+    let installation = Installation {
         agent: args.agent,
-        scope,
-        store: store
-            .filter(|store| store.is_absolute())
-            .unwrap_or_else(|| home.store()),
+        project: args.project.clone(),
+        is_dry,
+        store: store.unwrap_or_else(|| home.store()),
         home,
         program: match &args.program {
             Some(program) => absolute(program)?,
             None => own_path()?,
         },
-    })
+    };
+    Ok((installation, findings))
 }
 
 /// The path on the PATH by which this program is called: a link to it stays right when an update moves the program

@@ -1,7 +1,11 @@
 //! The promises of the page about trials, over simulated ones.
 
+use serde_json::Value;
+
+use super::analysis::Compared;
 use super::schedule::schedule;
-use super::{Analysis, Arm, Plan, Random, Record, Task, Verdict, plan_text};
+use super::statistics::Interval;
+use super::{Analysis, Arm, Plan, Random, Record, Task, Verdict, markdown, plan_text};
 
 /// Fewer in an unoptimized build, where all of them take a minute.
 const TRIALS: u64 = if cfg!(debug_assertions) { 400 } else { 2_000 };
@@ -206,4 +210,34 @@ fn the_page_shows_the_plan() {
         page.contains(&format!("```text\nQuestion{printed}```")),
         "{printed}"
     );
+}
+
+#[test]
+fn the_page_says_what_decides_where_test_and_interval_disagree() {
+    let plan = plan(2, 5, 1);
+    for (low, verdict, is_said) in [
+        (-0.01, Verdict::SecondSolvesMore, true),
+        (0.01, Verdict::NoneFound, true),
+        (0.01, Verdict::SecondSolvesMore, false),
+        (-0.01, Verdict::NoneFound, false),
+    ] {
+        let interval = Interval {
+            value: 0.2,
+            low,
+            high: 0.4,
+        };
+        let analysis = Analysis {
+            made: 20,
+            planned: 20,
+            verdict,
+            arms: [Value::Null, Value::Null],
+            solved: Some(Compared {
+                interval,
+                p: Some(0.05),
+            }),
+            tasks: Vec::new(),
+        };
+        let page = markdown(&plan, &analysis, None);
+        assert_eq!(page.contains("The test decides"), is_said, "{page}");
+    }
 }

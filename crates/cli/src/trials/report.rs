@@ -104,15 +104,21 @@ fn answer(plan: &Plan, analysis: &Analysis) -> String {
     let difference = format!(
         "{second} solves {value} points more than {first} ({low} to {high}, 95 % confidence{p})"
     );
+    let is_found = analysis.verdict != Verdict::NoneFound;
+    let is_outside = solved.interval.low > 0.0 || solved.interval.high < 0.0;
+    let decides = match is_found == is_outside {
+        true => "",
+        false => " The test decides: the interval takes all runs for one sample.",
+    };
     match analysis.verdict {
         Verdict::Unfinished => format!(
             "Unfinished: {made} of {planned} runs. {difference}, so far. The test waits for the last run, because a look after each \
              would find differences that do not exist."
         ),
-        Verdict::FirstSolvesMore => format!("**{first} solves more.** {difference}."),
-        Verdict::SecondSolvesMore => format!("**{second} solves more.** {difference}."),
+        Verdict::FirstSolvesMore => format!("**{first} solves more.** {difference}.{decides}"),
+        Verdict::SecondSolvesMore => format!("**{second} solves more.** {difference}.{decides}"),
         Verdict::NoneFound => format!(
-            "**No difference was found.** {difference}. It does not prove that there is none: the interval says what is still possible."
+            "**No difference was found.** {difference}.{decides} It does not prove that there is none: the interval says what is still possible."
         ),
     }
 }

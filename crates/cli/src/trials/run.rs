@@ -127,7 +127,10 @@ fn run(
         match ended("setup")? {
             None => return Ok(None),
             Some(status) if status.success() => {}
-            Some(status) => return Err(failed(format!("its setup ended with {status}"))),
+            Some(status) => {
+                let said = last_line(&folder.join("setup.err"));
+                return Err(failed(format!("its setup ended with {status}: {said}")));
+            }
         }
     }
     let mut agent = Command::new("sh");

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -38,7 +39,8 @@ impl Task {
 ///
 /// # Errors
 ///
-/// The folder can't be read, has no task, or has a folder without `prompt.md` or `check`.
+/// The folder can't be read, has no task, or has a folder without `prompt.md` or `check`, or whose programs can't be
+/// started.
 pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
     let folder = std::path::absolute(folder).map_err(file(folder))?;
     let mut tasks = Vec::new();
@@ -60,12 +62,33 @@ pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
                 return Err(not_tasks(format!("{} is missing", needed.display())));
             }
         }
+        expect_program(&task.at("check"))?;
+        if task.at("setup").is_file() {
+            expect_program(&task.at("setup"))?;
+        }
         tasks.push(task);
     }
     if tasks.is_empty() {
         return Err(not_tasks(format!("{} has no tasks", folder.display())));
     }
     Ok(tasks)
+}
+
+/// Refuses a program that can't be started, before an agent has run in vain.
+fn expect_program(path: &Path) -> Result<(), Failure> {
+    let text = fs::read(path).map_err(file(path))?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.strip_prefix("#!").unwrap_or_default();
+    // A line that ends with a carriage return names another program.
+    let mut words = line.split([' ', '\t', '\n']);
+    let interpreter = words.find(|word| !word.is_empty()).map(Path::new);
+    let missing = interpreter.filter(|named| named.is_absolute() && !named.is_file());
+    let problem = match (access(path, Access::EXEC_OK), missing) {
+        (Err(_), _) => "is not executable: run `chmod +x` on it".to_owned(),
+        (Ok(()), Some(missing)) => format!("asks for {missing:?}, which is missing"),
+        (Ok(()), None) => return Ok(()),
+    };
+    Err(not_tasks(format!("{} {problem}", path.display())))
 }
 
 fn not_tasks(message: String) -> Failure {

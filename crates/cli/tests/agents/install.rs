@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use offcut_cli::agents::Agent;
 use offcut_cli::agents::doctor::{self, Level};
-use offcut_cli::agents::install::{Changed, Installation, Outcome, Scope};
+use offcut_cli::agents::install::{Changed, Installation, Outcome};
 use offcut_cli::agents::layout::Home;
 use offcut_cli::failure::Failure;
 use proptest::prelude::*;
@@ -39,7 +39,8 @@ impl User {
     fn installation(&self, program: &str) -> Installation {
         Installation {
             agent: Agent::ClaudeCode,
-            scope: Scope::Project(self.folder.path().join("project")),
+            project: Some(self.folder.path().join("project")),
+            is_dry: false,
             home: Home::at(self.folder.path().join("home")),
             store: self.folder.path().join("home/store"),
             program: program.into(),
@@ -183,6 +184,40 @@ fn a_file_that_somebody_else_changed_keeps_the_change() {
 }
 
 #[test]
+fn no_empty_list_of_ours_is_left_and_no_comma_of_others_goes() {
+    for (file, commas) in [
+        ("{}", 0),
+        ("{\"model\": \"opus\"}", 1),
+        ("{\"model\": \"opus\",}", 2),
+        ("{\"hooks\": {}, \"permissions\": {\"allow\": []}}", 2),
+        ("{\"permissions\": {\"allow\": [\"Bash\",],}}", 3),
+        (
+            "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash\", // mine\n    ],\n  },\n}\n",
+            4,
+        ),
+    ] {
+        let user = User::with(file);
+        user.install().unwrap();
+        let edit = |text: &str| text.replacen('{', "{\"theme\": \"dark\",", 1);
+        fs::write(user.settings(), edit(&user.text())).unwrap();
+        assert_eq!(user.uninstall().unwrap().outcome, Outcome::Removed);
+        let left = user.text();
+        assert_eq!(parse(&left), parse(&edit(file)), "{left}");
+        assert_eq!(left.matches(',').count(), commas, "{left}");
+    }
+    // Nor does what somebody has noted in them.
+    let user = User::with("{}");
+    user.install().unwrap();
+    let noted = user
+        .text()
+        .replacen("\"PostToolUse\": [", "\"PostToolUse\": [ // mine\n", 1);
+    fs::write(user.settings(), noted).unwrap();
+    user.uninstall().unwrap();
+    assert!(user.text().contains("// mine"), "{}", user.text());
+    assert_eq!(parse(&user.text()), json!({"hooks": {"PostToolUse": []}}));
+}
+
+#[test]
 fn a_hook_that_somebody_changed_is_neither_doubled_nor_left_behind() {
     let own = json!({"type": "command", "command": "mine"});
     let edits: [(&str, Value, Value); 3] = [
@@ -306,7 +341,7 @@ fn without_its_backup_or_record_an_installation_is_taken_out_too() {
     fs::write(&path, "mine").unwrap();
     let backup = installation.install().unwrap().backup.unwrap();
     fs::remove_file(backup).unwrap();
-    assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Restored);
+    assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Deleted);
     assert!(!path.exists());
 }
 
@@ -318,7 +353,10 @@ fn hooks_of_other_programs_stay() {
     let user = User::with(&others);
     let uninstalled = user.uninstall().unwrap();
     assert_eq!(uninstalled.outcome, Outcome::Unchanged);
-    assert_eq!((user.text(), uninstalled.values.len()), (others.clone(), 0));
+    assert_eq!(
+        (user.text(), uninstalled.removed.len()),
+        (others.clone(), 0)
+    );
     // Ours goes, with a record and without one.
     for program in ["/opt/offcut", "/opt/o c/offcut"] {
         for is_lost in [false, true] {
@@ -330,7 +368,7 @@ fn hooks_of_other_programs_stay() {
             }
             let moved = user.installation(&program.replace("/opt", "/usr"));
             let removed = moved.uninstall().unwrap();
-            assert_eq!(removed.values[0], installed.values[0]);
+            assert_eq!(removed.removed[0], installed.added[0]);
             assert_eq!(removed.outcome, Outcome::Removed);
             assert_eq!(filled(parse(&user.text())), filled(parse(&others)));
             fs::write(user.settings(), &others).unwrap();
@@ -342,7 +380,7 @@ fn hooks_of_other_programs_stay() {
 fn only_removed_values_are_named() {
     for is_lost in [false, true] {
         let user = User::with("{\"a\": 1}");
-        let values = user.install().unwrap().values;
+        let values = user.install().unwrap().added;
         assert_eq!(values.len(), 2);
         let mut settings = parse(&user.text());
         settings["permissions"]["allow"] = json!([]);
@@ -351,8 +389,8 @@ fn only_removed_values_are_named() {
             fs::remove_dir_all(user.folder.path().join("home/installed")).unwrap();
         }
         let moved = user.installation("/usr/bin/offcut");
-        assert_eq!(moved.uninstall().unwrap().values, values[..1]);
-        assert!(moved.uninstall().unwrap().values.is_empty());
+        assert_eq!(moved.uninstall().unwrap().removed, values[..1]);
+        assert!(moved.uninstall().unwrap().removed.is_empty());
     }
 }
 
@@ -361,7 +399,7 @@ fn a_new_file_is_removed_again() {
     let user = User::new();
     assert_eq!(user.install().unwrap().outcome, Outcome::Created);
     assert!(user.text().ends_with("}\n"), "{}", user.text());
-    assert_eq!(user.uninstall().unwrap().outcome, Outcome::Restored);
+    assert_eq!(user.uninstall().unwrap().outcome, Outcome::Deleted);
     assert!(!user.settings().exists());
 }
 
@@ -608,7 +646,7 @@ fn a_plug_in_is_ours_alone() {
             ..installation.clone()
         };
         assert_eq!(moved.install().unwrap().outcome, Outcome::Added);
-        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Restored);
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Deleted);
         assert!(!path.exists());
         assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
         // A file of the user with that name comes back.
@@ -659,7 +697,7 @@ fn a_plug_in_that_was_changed_stays_with_its_backup_and_without_a_record() {
         refused(formatted);
         fs::write(&path, &placed).unwrap();
         let removed = installation.uninstall().unwrap();
-        assert_eq!(removed.outcome, Outcome::Restored);
+        assert_eq!(removed.outcome, Outcome::Deleted);
         assert!(!path.exists());
     }
 }

@@ -198,3 +198,28 @@ fn pis_results_stay_if_nothing_answers() {
         );
     }
 }
+
+/// The answers of a script whose plug-in asks this program for an `agent`, over results of 20 kB.
+fn asking_offcut(plugin: &str, agent: &str, script: &str) -> Option<Value> {
+    let home = tempfile::tempdir().unwrap();
+    let home = format!("OFFCUT_HOME={}", home.path().display());
+    let program = env!("CARGO_BIN_EXE_offcut");
+    let command = ["env", &home, "OFFCUT_NO_SWEEP=1", program, "hook", agent];
+    let script = script.replace(r#""x".repeat(2000)"#, r#""some line\n".repeat(2000)"#);
+    run(plugin, &command, &script)
+}
+
+#[test]
+fn a_part_of_a_file_that_cant_be_read_stays() {
+    let is_hint = |text: &Value| text.as_str().unwrap().starts_with("[offcut/1 ");
+    let Some(answer) = asking_offcut(OPENCODE, "opencode", IN_OPENCODE) else {
+        return;
+    };
+    assert_eq!(answer[1], "some line\n".repeat(2_000));
+    assert!(is_hint(&answer[4][0]["text"]), "{}", answer[4]);
+    let answer = asking_offcut(PI, "pi", IN_PI).unwrap();
+    assert_eq!(answer[0], json!(null));
+    // Of a failed result, an update has named the file.
+    assert_eq!(answer[3], json!(null));
+    assert!(is_hint(&answer[4]["content"][0]["text"]), "{}", answer[4]);
+}

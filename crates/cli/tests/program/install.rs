@@ -53,13 +53,9 @@ fn an_installation_works_and_is_taken_back() {
 
     let ran = offcut(home.path(), &["install", "claude-code"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
+    assert!(ran.out.contains("  + hooks.PostToolUse: '"), "{}", ran.out);
     assert!(
-        ran.out.contains("It has hooks.PostToolUse: '"),
-        "{}",
-        ran.out
-    );
-    assert!(
-        ran.out.contains("It has permissions.allow: Read(//"),
+        ran.out.contains("  + permissions.allow: Read(//"),
         "{}",
         ran.out
     );
@@ -379,4 +375,132 @@ fn shells_get_completions_and_manual_pages() {
     let ran = offcut(home.path(), &["man", "/dev/null/man"]);
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("/dev/null/man"), "{}", ran.err);
+}
+
+#[test]
+fn a_dry_run_says_what_would_change_and_changes_nothing() {
+    for (agent, file) in [
+        ("claude-code", ".claude/settings.json"),
+        ("pi", ".pi/agent/extensions/offcut.js"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let ran = offcut(home.path(), &["install", agent, "--dry-run"]);
+        assert_eq!((ran.code, &*ran.err), (0, ""));
+        for said in ["is new", &format!("hook {agent}"), "nothing was changed"] {
+            assert!(ran.out.contains(said), "{}", ran.out);
+        }
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+        offcut(home.path(), &["install", agent]);
+        let file = home.path().join(file);
+        if agent == "claude-code" {
+            let text = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(
+                &file,
+                text.replace("\"command\": \"", "\"command\": \"KEY=sk-secret "),
+            )
+            .unwrap();
+            let ran = offcut(home.path(), &["install", agent, "--dry-run"]);
+            for said in [
+                "is changed",
+                "  - hooks.PostToolUse: KEY=…\n",
+                "  + hooks.PostToolUse: '",
+            ] {
+                assert!(ran.out.contains(said), "{}", ran.out);
+            }
+            let ran = offcut(home.path(), &["doctor", agent]);
+            assert!(!ran.out.contains("sk-secret"), "{}", ran.out);
+            std::fs::write(&file, text).unwrap();
+        }
+        let installed = std::fs::read(&file).unwrap();
+        let ran = offcut(home.path(), &["uninstall", agent, "--dry-run"]);
+        assert!(ran.out.contains("is removed"), "{}", ran.out);
+        let ran = offcut(home.path(), &["uninstall", agent, "--dry-run", "--json"]);
+        let told: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(
+            (&told["dry_run"], &told["outcome"]),
+            (&true.into(), &"deleted".into())
+        );
+        assert_eq!(std::fs::read(&file).unwrap(), installed);
+        offcut(home.path(), &["uninstall", agent]);
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn an_installation_says_at_once_what_keeps_it_from_working() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".local/share/offcut");
+    std::fs::create_dir_all(home.path().join(".claude")).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    let commented = "{\n  // mine\n  \"disableAllHooks\": true\n}\n";
+    std::fs::write(home.path().join(".claude/settings.json"), commented).unwrap();
+    let settings = folder.join("offcut.toml");
+    let named = settings.to_str().unwrap();
+    for (text, is_bare, expected) in [
+        ("max_length = 5\n", false, "problem  "),
+        (
+            "# no preset\nnames = \"short\"\n",
+            true,
+            "names no preset, so only results over 50",
+        ),
+        ("max_length_for_trunc = 9000\n", false, ""),
+        ("preset = \"eino\"\n", false, ""),
+    ] {
+        std::fs::write(&settings, text).unwrap();
+        for verb in ["install", "doctor"] {
+            let ran = offcut(home.path(), &[verb, "claude-code"]);
+            assert_eq!(ran.code, i32::from(verb == "doctor"), "{}", ran.err);
+            for said in ["switches all hooks off", "is not strict JSON", expected] {
+                assert!(ran.out.contains(said), "{text}: {}", ran.out);
+            }
+            assert_eq!(ran.out.contains("names no preset"), is_bare, "{}", ran.out);
+            let is_named = text.starts_with("max_length =");
+            assert_eq!(
+                ran.out.contains("it is called `max_length_for_trunc`"),
+                is_named,
+                "{}",
+                ran.out
+            );
+        }
+        let checked = offcut(home.path(), &["config", "check", named]);
+        assert_eq!(
+            checked.err.contains("names no preset"),
+            is_bare,
+            "{}",
+            checked.err
+        );
+    }
+    let ran = offcut(home.path(), &["install", "claude-code", "--json"]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(told["outcome"], "unchanged");
+    assert!(told["findings"].as_array().unwrap().len() >= 2, "{told:#}");
+}
+
+#[test]
+fn the_doctor_does_not_send_to_an_installation_that_refuses() {
+    for (agent, file) in [
+        ("opencode", ".config/opencode/plugins/offcut.js"),
+        ("pi", ".pi/agent/extensions/offcut.js"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join(file);
+        offcut(home.path(), &["install", agent]);
+        std::fs::write(&file, "export const Mine = async () => ({})").unwrap();
+        let cure = "move it to another folder";
+        let refused = offcut(home.path(), &["install", agent]);
+        assert!(
+            refused.code == 1 && refused.err.contains(cure),
+            "{}",
+            refused.err
+        );
+        let ran = offcut(home.path(), &["doctor", agent]);
+        assert!(
+            ran.out.contains(cure) && !ran.out.contains("→ run"),
+            "{}",
+            ran.out
+        );
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(offcut(home.path(), &["install", agent]).code, 0);
+        assert_eq!(offcut(home.path(), &["doctor", agent]).code, 0);
+    }
 }

@@ -176,7 +176,11 @@ fn checking_names_missing_directories_and_creates_none() {
         folder.path().join("offcut.toml"),
         folder.path().join("deep/store"),
     );
-    std::fs::write(&file, format!("backend = \"{}\"\n", text(&store))).unwrap();
+    std::fs::write(
+        &file,
+        format!("preset = \"eino\"\nbackend = \"{}\"\n", text(&store)),
+    )
+    .unwrap();
     let ran = run(&["config", "check", text(&file)], "");
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(

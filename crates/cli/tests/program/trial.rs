@@ -262,6 +262,67 @@ fn what_does_not_work_is_not_counted_against_an_arm() {
 }
 
 #[test]
+fn programs_that_cant_be_started_are_found_before_any_run() {
+    for (name, text, mode, expected) in [
+        (
+            "check",
+            "#!/bin/sh\n",
+            0o644,
+            "three/check is not executable",
+        ),
+        (
+            "setup",
+            "#!/bin/sh\n",
+            0o644,
+            "three/setup is not executable",
+        ),
+        (
+            "check",
+            "#!/no/such/shell -e\n",
+            0o755,
+            "three/check asks for \"/no/such/shell\"",
+        ),
+        (
+            "check",
+            "#!/bin/sh\r\n",
+            0o755,
+            "three/check asks for \"/bin/sh\\r\"",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        tasks(folder.path());
+        let path = folder.path().join("tasks/three").join(name);
+        program(&path, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let refused = trial(
+            folder.path(),
+            "touch ../../ran",
+            "true",
+            &["--results", "results.jsonl"],
+        );
+        assert!(
+            refused.code == 2 && refused.err.contains(expected),
+            "{refused:?}"
+        );
+        assert!(!folder.path().join("results.jsonl").exists());
+    }
+}
+
+#[test]
+fn a_setup_that_fails_is_shown_with_its_words() {
+    let folder = tempfile::tempdir().unwrap();
+    tasks(folder.path());
+    let setup = "#!/bin/sh\necho 'no docker here' >&2\nexit 4\n";
+    program(&folder.path().join("tasks/one/setup"), setup);
+    let more = ["--repetitions", "1", "--results", "results.jsonl"];
+    let failed = trial(folder.path(), GUESSES, ADDS, &more);
+    assert!(
+        failed.code == 1 && failed.err.contains("exit status: 4: no docker here"),
+        "{failed:?}"
+    );
+}
+
+#[test]
 fn an_agent_over_its_time_is_ended_with_all_that_it_started() {
     let folder = tempfile::tempdir().unwrap();
     tasks(folder.path());

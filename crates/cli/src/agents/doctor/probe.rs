@@ -2,7 +2,7 @@
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -100,8 +100,7 @@ impl Drop for Probe {
     }
 }
 
-/// Runs the command of a hook as an agent does, which goes on without an answer after a time, `patience`. Returns what
-/// it wrote to stdout.
+/// Runs the command of a hook as an agent does. Returns what it wrote to stdout.
 fn run(command: &str, event: &str, patience: Duration) -> Result<String, String> {
     // From a file, since a command may end without having read a pipe.
     let stdin = tempfile::tempfile().and_then(|mut file| {
@@ -111,16 +110,34 @@ fn run(command: &str, event: &str, patience: Duration) -> Result<String, String>
     let mut shell = Command::new("sh");
     shell.args(["-c", command]);
     shell.stdin(stdin.map_err(|error| error.to_string())?);
-    let (sender, receiver) = mpsc::channel();
-    // Nobody waits for this thread: processes of the shell may hold its output for ever.
-    thread::spawn(move || sender.send(shell.output()));
-    let output = receiver.recv_timeout(patience);
-    let output = output.map_err(|_| format!("it took longer than {} s", patience.as_secs()))?;
-    let output = output.map_err(|error| error.to_string())?;
+    let output = output(shell, patience)?;
     match String::from_utf8_lossy(&output.stderr).trim() {
         "" => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         complaint => Err(complaint.to_owned()),
     }
+}
+
+/// Runs a command. After a time, `patience`, goes on without its output, and ends it with all that it has started, where
+/// there are groups of processes.
+pub(super) fn output(mut command: Command, patience: Duration) -> Result<Output, String> {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = child.map_err(|error| error.to_string())?;
+    #[cfg(unix)]
+    let group = rustix::process::Pid::from_child(&child);
+    let (sender, receiver) = mpsc::channel();
+    // A process in a group of its own may hold the output for ever.
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    let output = receiver.recv_timeout(patience).map_err(|_| {
+        #[cfg(unix)]
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        format!("it took longer than {} s", patience.as_secs())
+    })?;
+    output.map_err(|error| error.to_string())
 }
 
 #[cfg(all(test, unix))]
@@ -128,12 +145,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_hangs_is_left_alone_after_a_while() {
+    fn a_command_that_hangs_is_ended_after_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("mark");
+        let hangs = format!("sleep 2; touch {}", mark.display());
         let second = Duration::from_secs(1);
-        let complaint = run("sleep 4", "{}", second).unwrap_err();
+        let complaint = run(&hangs, "{}", second).unwrap_err();
         assert_eq!(complaint, "it took longer than 1 s");
-        // So is one that has ended, but not what it left in the background.
-        run("sleep 4 & true", "{}", second).unwrap_err();
+        // So is what one that has ended left in the background.
+        run(&format!("({hangs}) & true"), "{}", second).unwrap_err();
+        thread::sleep(2 * second);
+        assert!(!mark.exists());
         assert_eq!(run("cat", "{}", 60 * second).unwrap(), "{}");
     }
 }

@@ -1,6 +1,6 @@
 //! Events of Claude Code.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -33,12 +33,16 @@ pub(super) fn texts(event: &Event, surroundings: &Surroundings) -> Vec<EventText
         // if it begins with the file's first line.
         text.stays = start.is_some_and(|line| line > 1);
         // For stdout that it has put into a file, the client would show its own preview.
-        if places[0] == "/stdout" && response.get(SPILLED).is_some() {
+        if places[0] == "/stdout"
+            && let Some(named) = response.get(SPILLED)
+        {
             text.shown = text.shown.min(OWN_PREVIEW);
             text.excerpt = Some(INSTEAD);
-            text.spilled = spilled(event, surroundings);
-            // Stdout is a part then, and the client says where the rest is.
-            text.stays |= text.spilled.is_none();
+            let file = || {
+                let file = surroundings.file_of_agent("projects", Path::new(named.as_str()?))?;
+                (file.parent()?.file_name()? == "tool-results").then_some(file)
+            };
+            text = text.of_file(file());
         }
         text.places = places;
         Some(text)
@@ -116,16 +120,4 @@ fn blocks(list: &Value, path: &str) -> Vec<Vec<String>> {
     let texts = blocks.filter(|(_, block)| is_text(block));
     let paths: Vec<_> = texts.map(|(at, _)| format!("{path}/{at}/text")).collect();
     Vec::from_iter((!paths.is_empty()).then_some(paths))
-}
-
-/// The file to which the client has spilled the output: named by the response of its own shell, and
-/// a result file in its own folder.
-fn spilled(event: &Event, surroundings: &Surroundings) -> Option<PathBuf> {
-    if event.tool_name != "Bash" {
-        return None;
-    }
-    let named = Path::new(event.tool_response.get(SPILLED)?.as_str()?);
-    let file = surroundings.file_of_agent("projects", named)?;
-    let is_result = file.parent()?.file_name()? == "tool-results";
-    is_result.then_some(file)
 }

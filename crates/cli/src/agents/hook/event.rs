@@ -65,7 +65,7 @@ pub(super) struct EventText {
     pub(super) places: Vec<String>,
     /// Length in bytes of what the agent would show of them.
     pub(super) shown: usize,
-    /// The file to which the agent has written all of it, as far as it may be read.
+    /// The file to which the agent has written all of it.
     pub(super) spilled: Option<PathBuf>,
     /// Maximum length of the preview in bytes, in place of an excerpt of the agent's own.
     pub(super) excerpt: Option<usize>,
@@ -88,6 +88,15 @@ impl EventText {
             stays: false,
             around: None,
         }
+    }
+
+    /// The texts as a part of what the agent has written to a file. `None` for one that may not be read: it is not in
+    /// the place of such files.
+    pub(super) fn of_file(mut self, file: Option<PathBuf>) -> Self {
+        self.spilled = file;
+        // Stored as if it were all, the part would hide the rest, and the agent says where that is.
+        self.stays |= self.spilled.is_none();
+        self
     }
 }
 

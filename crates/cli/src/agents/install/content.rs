@@ -35,11 +35,14 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// The values in words. None if the whole file is ours.
-    pub(super) fn in_words(&self) -> Vec<String> {
+    /// The values in words.
+    pub(super) fn in_words(&self, agent: Agent) -> Vec<String> {
         match self {
             Self::Values(additions) => additions.iter().map(Addition::in_words).collect(),
-            Self::Whole(_) => Vec::new(),
+            Self::Whole(text) => {
+                let command = command_of_plugin(text, agent);
+                Vec::from_iter(command.map(|command| format!("a plug-in that runs {command}")))
+            }
         }
     }
 

@@ -7,22 +7,16 @@ use crate::agents::Agent;
 use crate::agents::layout::Home;
 use crate::failure::Failure;
 
-/// The place of an agent's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// The user's own settings, for all projects.
-    User,
-    /// The user's own settings for the project in this folder, which are not shared with others.
-    Project(PathBuf),
-}
-
 /// An installation: an agent, the place of its settings, and what they are to name.
 #[derive(Debug, Clone)]
 pub struct Installation {
     /// The agent.
     pub agent: Agent,
-    /// The place of its settings.
-    pub scope: Scope,
+    /// The project for which its user's own settings are changed, and not shared with others. `None` for those for all
+    /// projects.
+    pub project: Option<PathBuf>,
+    /// True for a dry run, which writes nothing.
+    pub is_dry: bool,
     /// The user's folder.
     pub home: Home,
     /// The directory that the agent gets the right to read: the store of the user's settings if it is one, else that of
@@ -37,12 +31,12 @@ impl Installation {
     pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
         let facts = self.agent.facts();
         let [of_user, of_project] = facts.installed;
-        match &self.scope {
-            Scope::User => facts.settings.join(of_user).ok_or_else(|| {
+        match &self.project {
+            None => facts.settings.join(of_user).ok_or_else(|| {
                 let problem = "there is no home directory; set HOME";
                 refused(Path::new(facts.name), problem)
             }),
-            Scope::Project(folder) => {
+            Some(folder) => {
                 let problem = "it can't be opened; name the folder of a project";
                 let opened = folder.canonicalize().map_err(because(folder, problem));
                 opened.map(|folder| folder.join(of_project))

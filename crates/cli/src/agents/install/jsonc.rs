@@ -43,6 +43,16 @@ impl Addition {
     }
 }
 
+/// The command of a hook without the values of variables that its user has put before it, which may be secrets.
+pub(crate) fn shown(command: &str) -> String {
+    const OURS: &str = "env 'OFFCUT_HOME=";
+    let start = command.strip_prefix(OURS).map_or(0, |_| OURS.len());
+    match command[start..].find('=') {
+        Some(end) => format!("{}=…", &command[..start + end]),
+        None => command.to_owned(),
+    }
+}
+
 /// Parses a file. An empty one is an empty object.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let root = root(text)?;
@@ -74,13 +84,16 @@ pub(super) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
                 .array_value()
                 .ok_or_else(|| format!("`{name}` is not a list"))?,
         };
-        if !list
-            .elements()
-            .iter()
-            .any(|element| is_equal(element, value))
-        {
-            list.append(input(value));
+        let elements = list.elements();
+        if elements.iter().any(|element| is_equal(element, value)) {
+            continue;
         }
+        let has_comma = |last: &CstNode| last.trailing_comma().is_some();
+        // On one line, a comma after the last element would become ours, and go with it.
+        match elements.last().is_some_and(has_comma) && !list.to_string().contains('\n') {
+            true => list.insert(0, input(value)),
+            false => list.append(input(value)),
+        };
     }
     let added = root.to_string();
     parse(&added).map_err(|error| format!("adding to it would break it: {error}"))?;
@@ -88,10 +101,11 @@ pub(super) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
 }
 
 /// Removes additions, and hooks with commands of ours in the same lists. Returns what was removed in words, too. Lists
-/// and objects stay, be they empty: nobody knows whether somebody put them there.
+/// and objects that this empties go as well, unless they were there `before` or hold a comment.
 pub(super) fn remove(
     text: &str,
     additions: &[Addition],
+    before: &Value,
     is_ours: impl Fn(&str) -> bool,
 ) -> Result<(String, Vec<String>), String> {
     parse(text)?;
@@ -99,24 +113,33 @@ pub(super) fn remove(
     let mut all = Vec::new();
     for addition in additions {
         let [outer, name] = &addition.path;
-        let object = root.object_value();
-        let object = object.map_or(Ok(None), |root| property(&root, outer))?;
-        let object = object.and_then(|found| found.object_value());
-        let list = object.map_or(Ok(None), |object| property(&object, name))?;
-        let list = list.and_then(|found| found.array_value());
-        let mut removed = Vec::new();
-        // Somebody may have copied it, or changed it around its command.
-        for element in list.iter().flat_map(CstArray::elements) {
-            if is_equal(&element, &addition.value) {
-                element.remove();
-                removed.push(addition.in_words());
-            } else if addition.value.pointer(COMMAND).is_some() {
-                let hooks = remove_hooks(element, &is_ours);
-                removed.extend(hooks.iter().map(|command| addition.naming(command)));
+        if let Some(settings) = root.object_value()
+            && let Some(outer_place) = property(&settings, outer)?
+            && let Some(object) = outer_place.object_value()
+            && let Some(place) = property(&object, name)?
+            && let Some(list) = place.array_value()
+        {
+            let mut removed = Vec::new();
+            // Somebody may have copied it, or changed it around its command.
+            for element in list.elements() {
+                if is_equal(&element, &addition.value) {
+                    element.remove();
+                    removed.push(addition.in_words());
+                } else if addition.value.pointer(COMMAND).is_some() {
+                    let hooks = remove_hooks(element, &is_ours);
+                    removed.extend(hooks.iter().map(|command| addition.naming(&shown(command))));
+                }
             }
+            let is_empty = |text: String| text.trim_matches(['[', ']', '{', '}']).trim().is_empty();
+            if !removed.is_empty() && is_empty(list.to_string()) && before[outer][name].is_null() {
+                place.remove();
+                if is_empty(object.to_string()) && before[outer].is_null() {
+                    outer_place.remove();
+                }
+            }
+            removed.dedup();
+            all.extend(removed);
         }
-        removed.dedup();
-        all.extend(removed);
     }
     Ok((root.to_string(), all))
 }
@@ -220,6 +243,7 @@ mod tests {
             "{\n  // mine\n  \"hooks\": {\"After\": [{\"command\": \"mine\"}]},\n}\n",
             "{\"permissions\":{\"allow\":[\"Read(//store/**)\"]}}",
             "{\"env\": {\"KEY\": \"1\" /* mine too */}, \"model\": \"opus\"}",
+            "{\"permissions\": {\"allow\": [\"Bash\",]}, \"hooks\": {\"After\": [],},}",
             "{\r\n\t\"permissions\": {\"allow\": [\r\n\t\t\"Bash\", // first\r\n\t]},\r\n\t\"hooks\": {}\r\n}\r\n",
         ];
         for file in files {
@@ -234,13 +258,10 @@ mod tests {
                 .into_iter()
                 .filter(|addition| *addition != additions()[1] || !file.contains("Read"))
                 .collect();
-            let (removed, _) = remove(&added, &missing, |_| false).unwrap();
-            let left = parse(&removed).unwrap();
-            for (object, list) in [("hooks", "After"), ("permissions", "allow")] {
-                let values = |all: &Value| all[object][list].as_array().cloned();
-                assert_eq!(values(&left), values(&original).or(Some(Vec::new())));
-            }
-            assert_eq!(left["env"], original["env"], "{added}{removed}");
+            let (removed, _) = remove(&added, &missing, &original, |_| false).unwrap();
+            assert_eq!(parse(&removed).unwrap(), original, "{added}{removed}");
+            let commas = |text: &str| text.matches(',').count();
+            assert_eq!(commas(&removed), commas(file), "{added}{removed}");
             for comment in ["// mine", "// first", "/* mine too */"] {
                 assert_eq!(removed.contains(comment), file.contains(comment));
             }
@@ -250,7 +271,7 @@ mod tests {
     #[test]
     fn copies_of_what_was_added_go_too() {
         let file = "{\"permissions\": {\"allow\": [\"Bash\", \"Read(//store/**)\", \"Edit\", \"Read(//store/**)\"]}}";
-        let (removed, _) = remove(file, &additions(), |_| false).unwrap();
+        let (removed, _) = remove(file, &additions(), &Value::Null, |_| false).unwrap();
         let left = json!({"permissions": {"allow": ["Bash", "Edit"]}});
         assert_eq!(parse(&removed).unwrap(), left);
     }

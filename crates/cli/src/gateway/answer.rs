@@ -30,6 +30,9 @@ const MAX_CALL: usize = 64 * 1024;
 /// The plug's name in metrics, in place of an upstream's.
 const NAME: &str = "plug";
 
+/// The text for a call that reads a conversation which no provider has answered with its key.
+const NOT_ANSWERED: &str = "This can't be read yet: since the server started, no provider has answered this conversation with this key. Call again in your next message: it can be read then.";
+
 const COMPRESS: &str = "/v1/compress";
 const RETRIEVE: &str = "/v1/retrieve/";
 
@@ -160,6 +163,8 @@ impl Service {
             "/metrics" => {
                 // It is in a metric of its own.
                 _ = self.ready().await;
+                let reads = self.watch.state().reads();
+                self.metrics.set(Metric::Reads, &[], reads);
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 own::typed(StatusCode::OK, kind, self.metrics.text())
             }
@@ -264,15 +269,15 @@ impl Service {
         let readable = match client.credential {
             Some(credential) if !is_owner => {
                 let Ok(name) = self.readers.conversation(&credential, call) else {
-                    return Err(Denial::NotAnswered.into());
+                    // For the model, whose next message lets it read on after a restart.
+                    let answer = json!({"text": NOT_ANSWERED, "is_error": true});
+                    return Ok(own::json(StatusCode::OK, &answer));
                 };
                 reducer.of_conversation(&tenant, name.unwrap_or("none"))
             }
             _ => reducer.of_tenant(&tenant),
         };
-        let answer = page_of(&readable, call).await;
-        self.metrics.add(Metric::Reads, &[], 1);
-        Ok(own::json(StatusCode::OK, &answer))
+        Ok(own::json(StatusCode::OK, &page_of(&readable, call).await))
     }
 
     /// Answers a gateway that calls the plug: its `path` is [`COMPRESS`], or begins with [`RETRIEVE`].
@@ -293,7 +298,6 @@ impl Service {
             if request.method() != Method::GET {
                 return Err(Denial::UseGet.into());
             }
-            self.metrics.add(Metric::Reads, &[], 1);
             self.watch.state().read(&tenant.row());
             return Ok(tenant.retrieve(hash, request.uri().query()).await);
         }
@@ -315,8 +319,7 @@ impl Service {
             Err(_) => return Err(Denial::NotReduced.into()),
         };
         let noted = self.note(&mut look.outcome);
-        let labels = [("upstream", NAME), ("outcome", look.outcome.name())];
-        self.metrics.add(Metric::Requests, &labels, 1);
+        self.count(NAME, look.outcome);
         noted?;
         if look.sent.is_some() {
             self.count_bytes(look.sizes());

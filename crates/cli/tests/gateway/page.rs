@@ -341,6 +341,9 @@ async fn reads_are_counted_by_the_calls_that_name_the_store() {
             let figures = offcut_cli::gateway::figures(&address).await.unwrap();
             assert_eq!(figures["reads"], reads, "{command}");
             assert_eq!(figures["conversations"][0]["reads"], reads, "{command}");
+            let metrics = server.get("/metrics").await;
+            let counted = format!("\noffcut_reads_total {reads}\n");
+            assert!(metrics.text().contains(&counted), "{command}");
             // Nobody would have sent what only tells of reads.
             would += if reads > before { 0 } else { body.len() };
             assert_eq!(figures["would"], would, "{command}");

@@ -399,6 +399,11 @@ impl State {
         }
     }
 
+    /// Number of reads of stored content.
+    pub(crate) fn reads(&self) -> u64 {
+        self.totals.reads
+    }
+
     /// Adds a read by a tenant of the plug, whose row may be gone.
     pub(crate) fn read(&mut self, conversation: &str) {
         self.changed += 1;

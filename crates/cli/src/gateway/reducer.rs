@@ -109,7 +109,7 @@ impl ConversationReducer {
         settings: &Settings,
         open: &Open<'_>,
     ) -> Result<Self, GatewayError> {
-        let pages = serve.is_local().then(|| Pages::of(settings)).flatten();
+        let pages = Pages::of(serve, settings);
         let builder = match pages.clone() {
             Some(pages) => ToolReduction::builder().trunc_handler(pages),
             None => ToolReduction::builder(),

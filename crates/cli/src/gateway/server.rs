@@ -21,6 +21,7 @@ use crate::gateway::breaker::Breaker;
 use crate::gateway::metrics::Metric;
 use crate::gateway::page;
 use crate::gateway::plug::{PlugTenant, check_keys};
+use crate::gateway::reader::Pages;
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::service::Service;
 use crate::gateway::settings::{GatewayError, ServeSettings};
@@ -110,11 +111,10 @@ impl Gateway {
         &self.service.settings
     }
 
-    /// Notes for the person who starts the server: what will not be done, and why.
+    /// Notes for the person who starts a server with these settings: what will not be done, and why.
     #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let (mut notes, reducer) = (Vec::new(), &self.service.reducer);
-        let reduction = reducer.any().settings();
+    pub fn notes(settings: &ServeSettings, reduction: &Settings) -> Vec<String> {
+        let mut notes = Vec::new();
         let long = Settings::default().max_length_for_trunc;
         if reduction.preview_above.is_none() && reduction.max_length_for_trunc >= long {
             notes.push(format!(
@@ -122,15 +122,15 @@ impl Gateway {
                 reduction.max_length_for_trunc
             ));
         }
-        if self.settings().holdout > 0.0 {
-            let share = (self.settings().holdout * 10_000.0).round() / 100.0;
+        if settings.holdout > 0.0 {
+            let share = (settings.holdout * 10_000.0).round() / 100.0;
             notes.push(format!(
                 "{share} % of conversations are left alone, for comparison (`holdout`)"
             ));
         }
-        if self.settings().cut_without_reader {
+        if settings.cut_without_reader {
             notes.push("results are replaced even where the model can't read them back".to_owned());
-        } else if !reducer.shares_machine() {
+        } else if Pages::of(settings, reduction).is_none() {
             let reader = reduction.read_file_tool_name.as_deref();
             notes.push(format!(
                 "agents can't open stored content as files here: only requests that have the tool {} are reduced (GET /v1/read gives its definition), and all others pass unchanged",

@@ -183,6 +183,15 @@ impl ServeSettings {
                 return Err(GatewayError::settings(field, problem));
             }
         }
+        let is_taken = |other: &SocketAddr| {
+            let (own, other_ip) = (self.listen.ip(), other.ip());
+            let is_same = own == other_ip || own.is_unspecified() || other_ip.is_unspecified();
+            is_same && other.port() == self.listen.port() && other.port() != 0
+        };
+        if self.metrics_listen.as_ref().is_some_and(is_taken) {
+            let problem = "`listen` has this port already: choose another one";
+            return Err(GatewayError::settings("metrics_listen", problem));
+        }
         if let Some(name) = self.upstreams.keys().find(|name| self.is_own(name)) {
             let problem = "this is the address of the server itself: write the provider's";
             return Err(GatewayError::entry("upstreams", name, problem));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::gateway::{Gateway, ServeSettings};
 use offcut::Settings;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tracing::Level;
@@ -21,21 +22,8 @@ use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, output, stores};
 
-pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
-    let _log = log_to_stderr(args.log, args.log_json);
-    match serve(args) {
-        // Whoever reads the log as JSON can read nothing else.
-        Err(failure) if args.log_json => {
-            let (error, code) = (failure.to_string(), failure.code());
-            let hint = failure.what_to_do().map(output::shown);
-            tracing::error!(code, hint = hint.as_deref(), "{}", output::shown(&error));
-            Ok(ExitCode::from(code))
-        }
-        served => served,
-    }
-}
-
-fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &args::Serve, json: bool) -> Result<ExitCode, Failure> {
+    let _log = log_to_stderr(args.log, json);
     #[cfg(unix)]
     allow_many_files();
     let (mut serve, reduction, origin) = prepared(&args.of_user)?;
@@ -51,11 +39,12 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
             ready.or_fail("a store does not answer, or takes nothing")?;
         }
         let (listener, address) = listener(gateway.settings().listen, ADDRESS).await?;
-        let note = |text: &str| match args.log_json {
+        let note = |text: &str| match json {
+            // Whoever reads the log as JSON can read nothing else.
             true => tracing::info!("{text}"),
             false => output::note(text),
         };
-        for text in gateway.notes() {
+        for text in Gateway::notes(gateway.settings(), &reduction) {
             note(&text);
         }
         let failed = |error| Failure::new(chain(&error));
@@ -72,7 +61,11 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
                 note("`offcut status` has that address with its token");
             }
         }
-        output::announce(&format!("http://{address}\n"))?;
+        let url = format!("http://{address}");
+        output::announce(&match json {
+            true => format!("{}\n", json!({"url": url})),
+            false => format!("{url}\n"),
+        })?;
         let stop = async {
             asked_to_end(1).await;
             // From now on, nobody is answered.

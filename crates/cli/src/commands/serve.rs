@@ -17,7 +17,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::tidy;
-use crate::failure::{Failure, OrFail as _, chain};
+use crate::failure::{Failure, OrFail as _};
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, output, stores};
@@ -32,13 +32,13 @@ pub(crate) fn run(args: &args::Serve, json: bool) -> Result<ExitCode, Failure> {
     }
     serve.expose |= args.expose;
     serve.holdout = args.holdout.unwrap_or(serve.holdout);
-    let (_journal, runtime, mut gateway) = server(serve, &reduction, &origin, &args.prices)?;
+    let (_journal, runtime, gateway) = server(serve, &reduction, &origin, &args.prices)?;
     runtime.block_on(async {
         if args.require_store {
             let ready = gateway.ready().await;
             ready.or_fail("a store does not answer, or takes nothing")?;
         }
-        let (listener, address) = listener(gateway.settings().listen, ADDRESS).await?;
+        let (clients, address) = listener(gateway.settings().listen, ADDRESS).await?;
         let note = |text: &str| match json {
             // Whoever reads the log as JSON can read nothing else.
             true => tracing::info!("{text}"),
@@ -47,8 +47,10 @@ pub(crate) fn run(args: &args::Serve, json: bool) -> Result<ExitCode, Failure> {
         for text in Gateway::notes(gateway.settings(), &reduction) {
             note(&text);
         }
-        let failed = |error| Failure::new(chain(&error));
-        gateway.listen_for_monitors().await.map_err(failed)?;
+        let monitor = match gateway.settings().metrics_listen {
+            Some(address) => Some(listener(address, MONITORS).await?.0),
+            None => None,
+        };
         let page = gateway.page();
         let page = page.map(|page| format!("http://{}{page}", serving::own(address)));
         let running = page.as_deref().and_then(Running::note);
@@ -72,7 +74,7 @@ pub(crate) fn run(args: &args::Serve, json: bool) -> Result<ExitCode, Failure> {
             drop(running);
         };
         tokio::select! {
-            served = gateway.serve(listener, stop) => served.map_err(failed),
+            () = gateway.serve(clients, monitor, stop) => Ok(()),
             () = asked_to_end(2) => Err(Failure::new("a second signal ended the server before its requests")),
         }
     })?;
@@ -82,6 +84,9 @@ pub(crate) fn run(args: &args::Serve, json: bool) -> Result<ExitCode, Failure> {
 /// Advice for an address that can't be listened on.
 pub(super) const ADDRESS: &str =
     "choose another address with --listen; port 0 takes one that is free";
+
+/// Advice for an address of `metrics_listen`.
+const MONITORS: &str = "choose another address for `metrics_listen` in the table [serve]";
 
 /// Listens on an address. Returns the one that it is, for port 0 is any.
 pub(super) async fn listener(

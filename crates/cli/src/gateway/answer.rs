@@ -15,7 +15,6 @@ use tracing::Instrument;
 
 use crate::gateway::body::{self, Body, Read};
 use crate::gateway::encoding::ContentEncoding;
-use crate::gateway::metrics::Metric;
 use crate::gateway::own::{self, Denial, Refusal};
 use crate::gateway::plug::compressed;
 use crate::gateway::reducer::Exchange;
@@ -58,7 +57,7 @@ impl Service {
         let Some((upstream, rest)) = self.upstreams.route(&path, request.headers())? else {
             if request.method() == Method::HEAD && path == "/" {
                 // Some clients check first that a server answers.
-                return Ok(Response::new(body::empty()));
+                return Ok(Response::new(body::full(Bytes::new())));
             }
             return Err(Denial::NoUpstream.into());
         };
@@ -163,8 +162,7 @@ impl Service {
             "/metrics" => {
                 // It is in a metric of its own.
                 _ = self.ready().await;
-                let reads = self.watch.state().reads();
-                self.metrics.set(Metric::Reads, &[], reads);
+                self.watch.state().write(&self.metrics);
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 own::typed(StatusCode::OK, kind, self.metrics.text())
             }
@@ -224,7 +222,7 @@ impl Service {
                 let chunked = HeaderValue::from_static("chunked");
                 parts.headers.insert(header::TRANSFER_ENCODING, chunked);
             }
-            payload = Payload::Stream(self.uploads.passed(body)?);
+            payload = Payload::Stream(self.uploads.passed(body));
         }
         let on_usage = self.counting(upstream, None, Arc::default());
         self.sender.send(parts, payload, upstream, on_usage).await
@@ -321,9 +319,7 @@ impl Service {
         let noted = self.note(&mut look.outcome);
         self.count(NAME, look.outcome);
         noted?;
-        if look.sent.is_some() {
-            self.count_bytes(look.sizes());
-        }
+        self.count_bytes(&look);
         self.watch.call(&tenant.row(), &look, begun);
         let body = look.text.take().unwrap_or_default();
         let answer = own::typed(StatusCode::OK, "application/json", body);

@@ -6,10 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use crate::gateway::body::{Body, BoxError};
 use crate::gateway::own::{self, Denial};
@@ -112,22 +111,19 @@ pub async fn figures(address: &str) -> Result<Value, BoxError> {
 async fn ask(address: &str) -> Result<Value, BoxError> {
     let (url, token) = address.split_once('#').ok_or(WRONG)?;
     let url: Uri = url.parse().map_err(|_| WRONG)?;
-    let authority = url.authority().ok_or(WRONG)?;
-    if url.scheme_str() != Some("http") || url.path() != PATH {
+    if url.scheme_str() != Some("http")
+        || url.host().is_none_or(str::is_empty)
+        || url.path() != PATH
+    {
         return Err(WRONG.into());
     }
-    let bearer = format!("Bearer {token}");
-    let request = Request::get(format!("{PATH}/figures?since=0"))
+    let request = Request::get(format!("{url}/figures?since=0"))
         // The page is for this machine, by whatever address it was reached.
         .header(header::HOST, "localhost")
-        .header(header::AUTHORIZATION, bearer)
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
         .body(Empty::<Bytes>::new());
-    let request = request.map_err(|_| WRONG)?;
-    let host = authority.host().trim_matches(['[', ']']);
-    let stream = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let answer = sender.send_request(request).await?;
+    let client = legacy::Client::builder(TokioExecutor::new()).build_http();
+    let answer = client.request(request.map_err(|_| WRONG)?).await?;
     match answer.status() {
         StatusCode::OK => {
             let body = Limited::new(answer.into_body(), LONGEST).collect().await?;

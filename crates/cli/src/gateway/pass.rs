@@ -63,20 +63,14 @@ impl ConversationRequest<'_> {
     fn called(&mut self) -> Option<AwaitedBill> {
         self.is_on_its_way = false;
         self.count();
-        let (service, sizes) = (self.service, self.look.sizes());
-        if self.look.sent.is_some() {
-            service.count_bytes(sizes);
-        }
+        let service = self.service;
+        service.count_bytes(&self.look);
         if self.exchange.purpose != Purpose::Turn {
             return None;
         }
         let begun = self.begun.into_std();
-        let bill = service.watch.call(&self.upstream.name, &self.look, begun);
-        for (when, bytes) in sizes {
-            let labels = bill.whose.labels("when", when);
-            service.metrics.add(Metric::SenderBytes, &labels, bytes);
-        }
-        Some(bill)
+        let name = &self.upstream.name;
+        Some(service.watch.call(name, &self.look, begun))
     }
 
     /// Counts the request in the form that got this reply. Says on the reply what was done to the request, and why the
@@ -241,7 +235,7 @@ impl Service {
                 self.uploads.read(body, max).await?
             }
             // Nothing of it is kept.
-            None => Read::TooLong(self.uploads.passed(body)?),
+            None => Read::TooLong(self.uploads.passed(body)),
         };
         let mut request = ConversationRequest {
             service: self,
@@ -319,10 +313,6 @@ impl Service {
             let mut labels = vec![("upstream", upstream), ("kind", kind)];
             labels.extend(group.map(|group| ("group", group.name())));
             metrics.add(Metric::ProviderTokens, &labels, tokens);
-            if let Some(bill) = bill {
-                let labels = bill.whose.labels("kind", kind);
-                metrics.add(Metric::SenderTokens, &labels, tokens);
-            }
         }
         let Some(miss) = bill.and_then(|bill| self.watch.state().billed(bill, usage)) else {
             return;

@@ -20,10 +20,10 @@ use crate::gateway::settings::{GatewayError, ServeSettings};
 use crate::gateway::watch::{Look, Watch};
 use crate::lock::locked;
 
-/// Number of sessions that are held in memory, and of bytes of the longest requests that they were used for. They take at
-/// most twice these bytes. All are forgotten at once, and their records are read again.
-const HELD: usize = 4096;
-const HELD_BYTES: usize = 256 << 20;
+/// Number of bytes of the longest requests that the sessions in memory were used for, each counted as [`LEAST_HELD`] or
+/// more. They take at most twice these bytes. All are forgotten at once, and their records are read again.
+const HELD: usize = 256 << 20;
+const LEAST_HELD: usize = 64 << 10;
 /// Number of conversations of which it is remembered that the provider took only the original.
 const UNTOUCHED: usize = 65_536;
 
@@ -289,8 +289,8 @@ impl ConversationReducer {
         let known = held.all.remove(&key);
         held.bytes -= known.as_ref().map_or(0, |(_, bytes)| *bytes);
         let (session, longest) = known.unwrap_or_else(|| (new(), 0));
-        let bytes = bytes.max(longest);
-        if held.all.len() >= HELD || held.bytes + bytes > HELD_BYTES {
+        let bytes = bytes.max(longest).max(LEAST_HELD);
+        if held.bytes + bytes > HELD {
             *held = HeldSessions::default();
         }
         held.bytes += bytes;

@@ -44,14 +44,12 @@ use crate::lock::locked;
 /// let listener = tokio::net::TcpListener::bind(settings.listen).await?;
 /// let open = |_: &str| Ok::<_, std::io::Error>(Arc::new(Memory::new()) as Arc<dyn Backend>);
 /// let gateway = Gateway::reducing(settings, &Settings::default(), open)?;
-/// gateway.serve(listener, std::future::pending()).await?;
+/// gateway.serve(listener, None, std::future::pending()).await;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct Gateway {
     service: Arc<Service>,
-    /// Listens on `metrics_listen`.
-    monitor: Option<TcpListener>,
 }
 
 impl Gateway {
@@ -87,10 +85,7 @@ impl Gateway {
             .collect::<Result<_, _>>()?;
         let stores = locked(&opened).values().cloned().collect();
         let service = Arc::new(Service::new(settings, reducer, plug, stores)?);
-        Ok(Self {
-            service,
-            monitor: None,
-        })
+        Ok(Self { service })
     }
 
     /// Checks settings without opening a store.
@@ -172,45 +167,19 @@ impl Gateway {
         self
     }
 
-    /// Listens on `metrics_listen`, if the settings have it: without this call, [`serve`](Self::serve) does so.
-    ///
-    /// # Errors
-    ///
-    /// [`GatewayError::Settings`] if the address can't be listened on.
-    pub async fn listen_for_monitors(&mut self) -> Result<(), GatewayError> {
-        if let (Some(address), None) = (self.settings().metrics_listen, &self.monitor) {
-            let listener = TcpListener::bind(address).await.map_err(|error| {
-                let problem = format!("{address} can't be listened on: {error}");
-                GatewayError::settings("metrics_listen", problem)
-            })?;
-            self.monitor = Some(listener);
-        }
-        Ok(())
-    }
-
-    /// Serves the clients of `listener` until `stop` is ready. Then no connection is accepted any
-    /// more, and running requests have `shutdown_seconds` to end.
-    ///
-    /// # Errors
-    ///
-    /// The listener can't be used at all. A single connection that fails ends only itself.
+    /// Serves the clients of `listener`, and those who watch the server at `monitor`, until `stop` is ready. Then no
+    /// connection is accepted any more, and running requests have `shutdown_seconds` to end. A connection that fails
+    /// ends only itself.
     pub async fn serve(
-        mut self,
+        self,
         listener: TcpListener,
+        monitor: Option<TcpListener>,
         stop: impl Future<Output = ()>,
-    ) -> Result<(), GatewayError> {
-        // A listener that somebody else has opened is checked as the setting is.
-        let address = listener.local_addr().map_err(GatewayError::Listen)?;
-        ServeSettings {
-            listen: address,
-            ..self.settings().clone()
-        }
-        .check()?;
-        self.listen_for_monitors().await?;
-        let monitor = self.monitor.take().map(|listener| {
-            let monitor = self.door(MONITORS, true);
+    ) {
+        let monitor = monitor.map(|listener| {
+            let door = self.door(MONITORS, true);
             // It tells how the server stops, so it goes on.
-            tokio::spawn(async move { monitor.accept(listener, &GracefulShutdown::new()).await })
+            tokio::spawn(async move { door.accept(listener, &GracefulShutdown::new()).await })
         });
         let service = self.service.clone();
         tokio::spawn(async move {
@@ -232,7 +201,6 @@ impl Gateway {
             tracing::warn!("requests were still running and are cut off");
         }
         monitor.inspect(JoinHandle::abort);
-        Ok(())
     }
 
     /// A way in for this many connections at once.

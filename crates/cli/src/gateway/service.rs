@@ -17,7 +17,7 @@ use crate::gateway::secret::Secret;
 use crate::gateway::send::Sender;
 use crate::gateway::settings::{GatewayError, OnFailure, ServeSettings};
 use crate::gateway::upstream::Upstreams;
-use crate::gateway::watch::Watch;
+use crate::gateway::watch::{Look, Watch};
 use crate::gateway::whose::{Readers, Tenants};
 
 /// The parts that all requests share.
@@ -97,9 +97,11 @@ impl Service {
     }
 
     /// Counts the bytes of a request that was changed, before and after.
-    pub(crate) fn count_bytes(&self, sizes: [(&'static str, u64); 2]) {
-        for (when, bytes) in sizes {
-            self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
+    pub(crate) fn count_bytes(&self, look: &Look) {
+        let Some(sent) = &look.sent else { return };
+        for (when, form) in [("before", &look.would), ("after", sent)] {
+            self.metrics
+                .add(Metric::Bytes, &[("when", when)], form.bytes());
         }
     }
 

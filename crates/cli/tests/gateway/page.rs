@@ -448,11 +448,6 @@ async fn a_listener_is_told_of_every_request_and_the_page_has_the_card() {
     }
     server.post("/v1/chat/completions", &[], "no JSON").await;
     let told = told.lock().unwrap().clone();
-    let outcomes = told.iter().map(|record| record.outcome);
-    assert_eq!(
-        outcomes.collect::<Vec<_>>(),
-        ["unchanged", "reduced", "reduced", "not-understood"]
-    );
     let names = told.iter().map(|record| record.conversation.is_some());
     assert_eq!(names.collect::<Vec<_>>(), [false, true, true, false]);
     assert_eq!((told[1].cut, told[2].cut), (1, 0));

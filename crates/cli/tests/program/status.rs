@@ -327,8 +327,9 @@ fn a_server_that_cannot_start_says_why() {
         "{ran:?}"
     );
     let error = lines.last().unwrap();
-    let problem = format!("`serve.metrics_listen`: {taken} can't be listened on");
+    let problem = format!("{taken} can't be listened on");
     assert!(says(error, "error", &problem), "{error}");
+    assert!(says(error, "hint", "`metrics_listen`"), "{error}");
     assert_eq!(error["code"], 1);
     if cfg!(target_os = "linux") {
         let ran = user.run(&[&serve[..], &["--require-store", "--backend", "/proc/x/y"]].concat());

@@ -94,7 +94,7 @@ impl ToolReduction {
         Self::over(session)
     }
 
-    /// Returns the same reduction with hints that name the reader `name`, or none. Its decisions are its own.
+    /// Returns the same reduction with new hints that name the reader `name`, or none.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};

@@ -57,7 +57,7 @@ impl Service {
         let Some((upstream, rest)) = self.upstreams.route(&path, request.headers())? else {
             if request.method() == Method::HEAD && path == "/" {
                 // Some clients check first that a server answers.
-                return Ok(Response::new(body::full(Bytes::new())));
+                return Ok(Response::new(body::empty()));
             }
             return Err(Denial::NoUpstream.into());
         };
@@ -222,7 +222,7 @@ impl Service {
                 let chunked = HeaderValue::from_static("chunked");
                 parts.headers.insert(header::TRANSFER_ENCODING, chunked);
             }
-            payload = Payload::Stream(self.uploads.passed(body));
+            payload = Payload::Stream(self.uploads.passed(body)?);
         }
         let on_usage = self.counting(upstream, None, Arc::default());
         self.sender.send(parts, payload, upstream, on_usage).await

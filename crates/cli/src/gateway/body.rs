@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
+use http_body_util::{BodyExt, BodyStream, Empty, Full, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
@@ -50,6 +50,8 @@ pub(crate) enum ReadError {
     TooSlow,
     #[error("the request's body broke off, or is not framed as HTTP asks")]
     BrokeOff(#[source] hyper::Error),
+    #[error("too many requests are arriving at once")]
+    TooMany,
 }
 
 /// A body of these bytes.
@@ -57,6 +59,11 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
+}
+
+/// No body.
+pub(crate) fn empty() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A body of which the beginning has been read, and maybe a frame after it.
@@ -73,6 +80,8 @@ struct Arriving {
     /// Time left to wait.
     left: Duration,
     pause: Duration,
+    /// Held until the body has arrived.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Arriving {
@@ -106,6 +115,8 @@ impl Arriving {
 
 /// The bodies that are on their way in.
 pub(crate) struct Uploads {
+    /// Places for them: some connections are left for others.
+    places: Arc<Semaphore>,
     /// Permits for the bodies in memory, one for each [`UNIT`].
     room: Arc<Semaphore>,
     pause: Duration,
@@ -113,18 +124,28 @@ pub(crate) struct Uploads {
 
 impl Uploads {
     pub(crate) fn new(settings: &ServeSettings) -> Self {
+        let most = settings.max_connections.min(Semaphore::MAX_PERMITS);
+        let places = most - most / 4;
         Self {
+            places: Arc::new(Semaphore::new(places)),
             room: Arc::new(Semaphore::new(units(settings.max_body_bytes()) * BODIES)),
             pause: Duration::from_secs(settings.body_seconds),
         }
     }
 
-    fn begin(&self, body: Incoming) -> Arriving {
-        Arriving {
+    fn begin(&self, body: Incoming) -> Result<Arriving, ReadError> {
+        let place = if body.is_end_stream() {
+            None
+        } else {
+            let place = self.places.clone().try_acquire_owned();
+            Some(place.map_err(|_| ReadError::TooMany)?)
+        };
+        Ok(Arriving {
             body,
             left: self.pause,
             pause: self.pause,
-        }
+            _place: place,
+        })
     }
 
     /// Adds to the `room` of a body what is missing for `bytes`; false if there is no more.
@@ -142,18 +163,18 @@ impl Uploads {
     }
 
     /// A client's body as it arrives; it fails if it arrives too slowly.
-    pub(crate) fn passed(&self, body: Incoming) -> Body {
-        match body.is_end_stream() {
-            true => full(Bytes::new()),
-            false => self.begin(body).passed(),
+    pub(crate) fn passed(&self, body: Incoming) -> Result<Body, ReadError> {
+        if body.is_end_stream() {
+            return Ok(empty());
         }
+        Ok(self.begin(body)?.passed())
     }
 
     /// Reads a client's body of up to `max` bytes.
     pub(crate) async fn read(&self, body: Incoming, max: usize) -> Result<Read, ReadError> {
         // Nothing is read of a body that is announced as too long.
         let announced = body.size_hint().exact();
-        let mut arriving = self.begin(body);
+        let mut arriving = self.begin(body)?;
         let is_known_too_long = announced.is_some_and(|length| length > max as u64);
         let (mut whole, mut room) = (Vec::new(), None);
         while !is_known_too_long && whole.len() <= max && self.has_room(&mut room, whole.len()) {

@@ -199,6 +199,7 @@ pub(crate) fn not_read(error: &ReadError) -> Response<Body> {
     let status = match error {
         ReadError::TooSlow => StatusCode::REQUEST_TIMEOUT,
         ReadError::BrokeOff(_) => StatusCode::BAD_REQUEST,
+        ReadError::TooMany => StatusCode::SERVICE_UNAVAILABLE,
     };
     let chain = ErrorChain(error).to_string();
     tracing::debug!(error = chain, "a client's body was not read");

@@ -8,6 +8,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
+use offcut::ErrorChain;
 use serde_json::Value;
 
 use crate::gateway::body::{Body, BoxError};
@@ -123,7 +124,8 @@ async fn ask(address: &str) -> Result<Value, BoxError> {
         .header(header::AUTHORIZATION, format!("Bearer {token}"))
         .body(Empty::<Bytes>::new());
     let client = legacy::Client::builder(TokioExecutor::new()).build_http();
-    let answer = client.request(request.map_err(|_| WRONG)?).await?;
+    let answer = client.request(request.map_err(|_| WRONG)?).await;
+    let answer = answer.map_err(|error| ErrorChain(&error).to_string())?;
     match answer.status() {
         StatusCode::OK => {
             let body = Limited::new(answer.into_body(), LONGEST).collect().await?;

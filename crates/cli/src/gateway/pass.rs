@@ -235,7 +235,7 @@ impl Service {
                 self.uploads.read(body, max).await?
             }
             // Nothing of it is kept.
-            None => Read::TooLong(self.uploads.passed(body)),
+            None => Read::TooLong(self.uploads.passed(body)?),
         };
         let mut request = ConversationRequest {
             service: self,

@@ -95,9 +95,8 @@ pub(crate) struct ConversationReducer {
 /// The sessions in memory.
 #[derive(Default)]
 struct HeldSessions {
-    /// By the prefix of a conversation's content and by variant, each with the bytes of the longest request that it was
-    /// used for.
-    all: HashMap<(String, usize), (ToolReduction, usize)>,
+    /// By the prefix of a conversation's content, each with the bytes of the longest request that it was used for.
+    all: HashMap<String, (ToolReduction, usize)>,
     /// Sum of these bytes.
     bytes: usize,
 }
@@ -189,61 +188,52 @@ impl ConversationReducer {
         if has_no_reader {
             return Outcome::Passed(PassReason::NoReader);
         }
-        let reader = reader.flatten();
+        let reader = decides.then(|| reader.flatten());
         let is_too_long = pressure == Pressure::TooLong;
         let is_cold = !is_too_long && watch.state().is_cold(&conversation, &look.would);
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
-        let mut has_failed = false;
-        let variants = self.variants.iter().enumerate();
-        for (variant, whole) in variants.filter(|(_, whole)| !decides || reader_of(whole) == reader)
-        {
-            let session = self.session(&conversation, variant, bytes, || {
-                let name = conversation.rsplit('/').nth(1);
-                let alone = whole.session(tenant).session(name.unwrap_or_default());
-                // Pages of any conversation stay whole here, so nothing is lost if a copy of another's hint is taken
-                // for a text: its client may have no right to read there, and what it leads to may be swept.
-                if self.pages.is_some() && alone.prefix() == conversation {
-                    alone
-                } else {
-                    named(whole, &secret, body)
-                }
-            });
-            let mut messages = Messages::new(&format, body.messages_mut());
-            let mut turn = Turn {
-                tools: &definitions,
-                is_too_long,
-                is_cold,
-                repeats_only: !decides,
-                ..Turn::new(&mut messages)
-            };
-            let report = match session.reduce_turn(&mut turn).await {
-                Ok(report) => report,
-                Err(error) if decides => return failed(&error),
-                Err(_) => continue,
-            };
-            let decisions = report.decisions.iter();
-            let of_store = decisions.filter(|one| one.error_source == Some(ErrorSource::Store));
-            let is_lost = of_store.clone().any(|one| one.outcome == Decided::Lost);
-            let fails = report.records_error.is_some()
-                || of_store.clone().any(|one| !one.outcome.is_change());
-            if is_lost || fails && !has_failed {
-                // One that is down gives the same for each result.
-                let first = of_store.clone().find_map(|one| one.error.as_deref());
-                let error = first.or(report.records_error.as_deref());
-                log_failure(error.unwrap_or_default(), is_lost);
+        let session = self.session(&conversation, reader, bytes, |whole| {
+            let name = conversation.rsplit('/').nth(1);
+            let alone = whole.session(tenant).session(name.unwrap_or_default());
+            // Pages of any conversation stay whole here, so nothing is lost if a copy of another's hint is taken
+            // for a text: its client may have no right to read there, and what it leads to may be swept.
+            if self.pages.is_some() && alone.prefix() == conversation {
+                alone
+            } else {
+                named(whole, &secret, body)
             }
-            has_failed |= fails;
-            if report.is_change() {
-                look.add(&report);
-                return match has_failed {
-                    true => Outcome::Partly(PassReason::Store),
-                    false => Outcome::Reduced,
-                };
-            }
+        });
+        let mut messages = Messages::new(&format, body.messages_mut());
+        let mut turn = Turn {
+            tools: &definitions,
+            is_too_long,
+            is_cold,
+            repeats_only: !decides,
+            ..Turn::new(&mut messages)
+        };
+        let report = match session.reduce_turn(&mut turn).await {
+            Ok(report) => report,
+            Err(error) => return failed(&error),
+        };
+        let decisions = report.decisions.iter();
+        let of_store = decisions.filter(|one| one.error_source == Some(ErrorSource::Store));
+        let is_lost = of_store.clone().any(|one| one.outcome == Decided::Lost);
+        let has_failed =
+            report.records_error.is_some() || of_store.clone().any(|one| !one.outcome.is_change());
+        if is_lost || has_failed {
+            // One that is down gives the same for each result.
+            let first = of_store.clone().find_map(|one| one.error.as_deref());
+            let error = first.or(report.records_error.as_deref());
+            log_failure(error.unwrap_or_default(), is_lost);
         }
-        match has_failed {
-            true => Outcome::Passed(PassReason::Store),
-            false => Outcome::Unchanged,
+        if report.is_change() {
+            look.add(&report);
+        }
+        match (report.is_change(), has_failed) {
+            (true, true) => Outcome::Partly(PassReason::Store),
+            (true, false) => Outcome::Reduced,
+            (false, true) => Outcome::Passed(PassReason::Store),
+            (false, false) => Outcome::Unchanged,
         }
     }
 
@@ -276,25 +266,32 @@ impl ConversationReducer {
         (reads, is_reading)
     }
 
-    /// The session of a conversation: the one that is held, or a `new` one.
+    /// The session of a conversation, whose new hints name this `reader`, if it matters: the one that is held, or a
+    /// `new` one.
     fn session(
         &self,
         conversation: &str,
-        variant: usize,
+        reader: Option<Option<&str>>,
         bytes: usize,
-        new: impl FnOnce() -> ToolReduction,
+        new: impl FnOnce(&ToolReduction) -> ToolReduction,
     ) -> ToolReduction {
+        let is_right = |one: &&ToolReduction| reader.is_none_or(|name| reader_of(one) == name);
         let mut held = locked(&self.sessions);
-        let key = (conversation.to_owned(), variant);
-        let known = held.all.remove(&key);
-        held.bytes -= known.as_ref().map_or(0, |(_, bytes)| *bytes);
-        let (session, longest) = known.unwrap_or_else(|| (new(), 0));
+        let known = held.all.remove(conversation);
+        let longest = known.as_ref().map_or(0, |(_, bytes)| *bytes);
+        held.bytes -= longest;
+        let known = known.map(|(session, _)| session);
+        let session = known.filter(|one| is_right(&one)).unwrap_or_else(|| {
+            let mut variants = self.variants.iter();
+            new(variants.find(is_right).unwrap_or(self.any()))
+        });
         let bytes = bytes.max(longest).max(LEAST_HELD);
         if held.bytes + bytes > HELD {
             *held = HeldSessions::default();
         }
         held.bytes += bytes;
-        held.all.insert(key, (session.clone(), bytes));
+        let conversation = conversation.to_owned();
+        held.all.insert(conversation, (session.clone(), bytes));
         session
     }
 

@@ -292,6 +292,31 @@ async fn on_loopback_reading_needs_the_key_that_storing_needed() {
 }
 
 #[tokio::test]
+async fn l4_what_was_replaced_stays_so_if_the_tools_change() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let change = |settings: &mut ServeSettings| settings.cut_without_reader = true;
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let read = json!([{"type": "function", "function": {"name": "Read"}}]);
+    let mut sent = Vec::new();
+    // The last ones through a process that has not seen the others.
+    for lists in [
+        [shell(), read.clone(), json!([])],
+        [json!([]), read, shell()],
+    ] {
+        let server = Server::reducing(&provider.url, &store, change).await;
+        for tools in lists {
+            let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &tools);
+            let answer = server.post(&path, &[], &body).await;
+            assert_eq!(answer.header("x-offcut"), Some("reduced"), "{tools}");
+            let body: Value = serde_json::from_str(provider.last().text()).unwrap();
+            sent.push(body["messages"].clone());
+        }
+    }
+    sent.dedup();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+}
+
+#[tokio::test]
 async fn nobody_computes_where_a_conversation_is_stored() {
     let provider = Provider::start(|_| ok("{}")).await;
     let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &shell());

@@ -178,10 +178,7 @@ impl Service {
             _ if path == COMPRESS || path.starts_with(RETRIEVE) => {
                 self.answer_plug(path, request).await
             }
-            _ if page::is_for(path) => {
-                let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
-                Ok(page::answer(path, &self.watch, token, hosts, &request))
-            }
+            _ if page::is_for(path) => Ok(self.page(path, &request)),
             _ if !is_look(&request) => Err(Denial::UseGet.into()),
             "/metrics" if self.settings.metrics_listen.is_some() => {
                 Err(Denial::MetricsElsewhere.into())

@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use crate::gateway::body::{Body, BoxError};
 use crate::gateway::own::{self, Denial};
-use crate::gateway::secret::Secret;
-use crate::gateway::watch::Watch;
+use crate::gateway::service::Service;
 
 /// The page's path.
 pub(crate) const PATH: &str = "/page";
@@ -28,66 +27,62 @@ pub(crate) fn is_for(path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Answers a request for `path`, which belongs to the page.
-pub(crate) fn answer<B>(
-    path: &str,
-    watch: &Watch,
-    token: Option<&Secret>,
-    hosts: &[String],
-    request: &Request<B>,
-) -> Response<Body> {
-    let headers = request.headers();
-    // Checked even if other machines may connect: a web page elsewhere could have bound its name to
-    // this address.
-    if !offcut_mcp::http::is_own_host(own::host(headers), hosts) {
-        return Denial::OtherHost.answer();
-    }
-    if request.method() != Method::GET {
-        return Denial::UseGet.answer();
-    }
-    let rest = path.strip_prefix(PATH).unwrap_or_default();
-    let mut answer = match rest {
-        "" => own::typed(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            include_str!("page/page.html"),
-        ),
-        "/page.css" => own::typed(
-            StatusCode::OK,
-            "text/css; charset=utf-8",
-            [crate::page::STYLE, include_str!("page/page.css")].concat(),
-        ),
-        "/page.js" => own::typed(
-            StatusCode::OK,
-            "text/javascript; charset=utf-8",
-            [crate::page::SCRIPT, include_str!("page/page.js")].concat(),
-        ),
-        _ if !own::bears(headers, token) => Denial::NoToken.answer(),
-        "/figures" => {
-            let query = request.uri().query().unwrap_or_default();
-            let since = query.strip_prefix("since=");
-            let since = since.and_then(|since| since.parse().ok()).unwrap_or(0);
-            own::json(StatusCode::OK, &watch.state().figures(since))
+impl Service {
+    /// Answers a request for `path`, which belongs to the page.
+    pub(crate) fn page<B>(&self, path: &str, request: &Request<B>) -> Response<Body> {
+        let headers = request.headers();
+        // Checked even if other machines may connect: a web page elsewhere could have bound its name to
+        // this address.
+        if !offcut_mcp::http::is_own_host(own::host(headers), &self.page_hosts) {
+            return Denial::OtherHost.answer();
         }
-        rest => {
-            let number = rest.strip_prefix("/conversations/");
-            let number = number.and_then(|number| number.parse().ok());
-            match number.and_then(|number| watch.state().conversation_row(number)) {
-                Some(conversation) => own::json(StatusCode::OK, &conversation),
-                None => Denial::NoConversation.answer(),
+        if request.method() != Method::GET {
+            return Denial::UseGet.answer();
+        }
+        let rest = path.strip_prefix(PATH).unwrap_or_default();
+        let mut answer = match rest {
+            "" => own::typed(
+                StatusCode::OK,
+                "text/html; charset=utf-8",
+                include_str!("page/page.html"),
+            ),
+            "/page.css" => own::typed(
+                StatusCode::OK,
+                "text/css; charset=utf-8",
+                [crate::page::STYLE, include_str!("page/page.css")].concat(),
+            ),
+            "/page.js" => own::typed(
+                StatusCode::OK,
+                "text/javascript; charset=utf-8",
+                [crate::page::SCRIPT, include_str!("page/page.js")].concat(),
+            ),
+            _ if !own::bears(headers, self.token.as_ref()) => Denial::NoToken.answer(),
+            "/figures" => {
+                let query = request.uri().query().unwrap_or_default();
+                let since = query.strip_prefix("since=");
+                let since = since.and_then(|since| since.parse().ok()).unwrap_or(0);
+                own::json(StatusCode::OK, &self.watch.state().figures(since))
             }
+            rest => {
+                let number = rest.strip_prefix("/conversations/");
+                let number = number.and_then(|number| number.parse().ok());
+                match number.and_then(|number| self.watch.state().conversation_row(number)) {
+                    Some(conversation) => own::json(StatusCode::OK, &conversation),
+                    None => Denial::NoConversation.answer(),
+                }
+            }
+        };
+        for (name, value) in [
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::CACHE_CONTROL, "no-store"),
+        ] {
+            let value = HeaderValue::from_static(value);
+            answer.headers_mut().insert(name, value);
         }
-    };
-    for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-store"),
-    ] {
-        let value = HeaderValue::from_static(value);
-        answer.headers_mut().insert(name, value);
+        answer
     }
-    answer
 }
 
 /// Time for a server to answer.

@@ -88,17 +88,10 @@ pub(crate) struct ConversationReducer {
     cut_without_reader: bool,
     holdout: f64,
     naming: NamingSecret,
-    sessions: Mutex<HeldSessions>,
+    /// The sessions in memory, by the prefix of a conversation's content, each with the bytes of the longest request that
+    /// it was used for.
+    sessions: Mutex<HashMap<String, (ToolReduction, usize)>>,
     untouched: Mutex<HashSet<String>>,
-}
-
-/// The sessions in memory.
-#[derive(Default)]
-struct HeldSessions {
-    /// By the prefix of a conversation's content, each with the bytes of the longest request that it was used for.
-    all: HashMap<String, (ToolReduction, usize)>,
-    /// Sum of these bytes.
-    bytes: usize,
 }
 
 impl ConversationReducer {
@@ -229,12 +222,7 @@ impl ConversationReducer {
         if report.is_change() {
             look.add(&report);
         }
-        match (report.is_change(), has_failed) {
-            (true, true) => Outcome::Partly(PassReason::Store),
-            (true, false) => Outcome::Reduced,
-            (false, true) => Outcome::Passed(PassReason::Store),
-            (false, false) => Outcome::Unchanged,
-        }
+        Outcome::of(report.is_change(), has_failed)
     }
 
     /// Counts the calls of a conversation that read stored content, as far as their arguments tell. Returns too whether
@@ -277,21 +265,16 @@ impl ConversationReducer {
     ) -> ToolReduction {
         let is_right = |one: &&ToolReduction| reader.is_none_or(|name| reader_of(one) == name);
         let mut held = locked(&self.sessions);
-        let known = held.all.remove(conversation);
-        let longest = known.as_ref().map_or(0, |(_, bytes)| *bytes);
-        held.bytes -= longest;
-        let known = known.map(|(session, _)| session);
+        let (known, longest) = held.remove(conversation).unzip();
         let session = known.filter(|one| is_right(&one)).unwrap_or_else(|| {
             let mut variants = self.variants.iter();
             new(variants.find(is_right).unwrap_or(self.any()))
         });
-        let bytes = bytes.max(longest).max(LEAST_HELD);
-        if held.bytes + bytes > HELD {
-            *held = HeldSessions::default();
+        let bytes = bytes.max(longest.unwrap_or(0)).max(LEAST_HELD);
+        if held.values().map(|(_, bytes)| bytes).sum::<usize>() + bytes > HELD {
+            held.clear();
         }
-        held.bytes += bytes;
-        let conversation = conversation.to_owned();
-        held.all.insert(conversation, (session.clone(), bytes));
+        held.insert(conversation.to_owned(), (session.clone(), bytes));
         session
     }
 

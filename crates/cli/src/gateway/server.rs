@@ -12,8 +12,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use offcut::backend::{Backend, BackendError};
 use offcut::{ErrorChain, Settings};
 use serde_json::Value;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
@@ -177,9 +177,12 @@ impl Gateway {
         stop: impl Future<Output = ()>,
     ) {
         let monitor = monitor.map(|listener| {
-            let door = self.door(MONITORS, true);
+            let service = self.service.clone();
             // It tells how the server stops, so it goes on.
-            tokio::spawn(async move { door.accept(listener, &GracefulShutdown::new()).await })
+            tokio::spawn(async move {
+                let connections = GracefulShutdown::new();
+                accept(&service, listener, Callers::Monitors, &connections).await;
+            })
         });
         let service = self.service.clone();
         tokio::spawn(async move {
@@ -188,10 +191,9 @@ impl Gateway {
                 tracing::warn!(%error, "a store takes nothing");
             }
         });
-        let door = self.door(self.settings().max_connections, false);
         let connections = GracefulShutdown::new();
         tokio::select! {
-            () = door.accept(listener, &connections) => {}
+            () = accept(&self.service, listener, Callers::Clients, &connections) => {}
             () = stop => {}
         }
         tracing::info!(running = connections.count(), "stopping");
@@ -202,86 +204,74 @@ impl Gateway {
         }
         monitor.inspect(JoinHandle::abort);
     }
-
-    /// A way in for this many connections at once.
-    fn door(&self, places: usize, is_monitor: bool) -> Door {
-        let settings = self.settings();
-        let header_bytes = usize::try_from(settings.max_header.as_u64()).unwrap_or(usize::MAX);
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(settings.header_seconds))
-            .preserve_header_case(true)
-            .max_headers(offcut_mcp::http::MAX_HEADERS)
-            .max_buf_size(header_bytes);
-        Door {
-            http,
-            service: self.service.clone(),
-            is_monitor,
-            places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
-        }
-    }
 }
 
 /// Number of connections at once for those who watch the server.
 const MONITORS: usize = 16;
 
-/// A way in for connections.
-struct Door {
-    http: http1::Builder,
-    service: Arc<Service>,
-    /// True on an address of their own for those who watch the server.
-    is_monitor: bool,
-    places: Arc<Semaphore>,
+/// Those who connect to an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Callers {
+    Clients,
+    Monitors,
 }
 
-impl Door {
-    /// Answers whoever connects.
-    async fn accept(self, listener: TcpListener, connections: &GracefulShutdown) {
-        loop {
-            let place = self.places.clone().acquire_owned().await.ok();
-            match listener.accept().await {
-                Ok((stream, _)) => self.spawn(stream, place, connections),
-                // Neither lasts: the process has too many open files, or the client has gone.
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
+/// Answers whoever connects.
+async fn accept(
+    service: &Arc<Service>,
+    listener: TcpListener,
+    callers: Callers,
+    connections: &GracefulShutdown,
+) {
+    let settings = &service.settings;
+    let header_bytes = usize::try_from(settings.max_header.as_u64()).unwrap_or(usize::MAX);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(settings.header_seconds))
+        .preserve_header_case(true)
+        .max_headers(offcut_mcp::http::MAX_HEADERS)
+        .max_buf_size(header_bytes);
+    let places = match callers {
+        Callers::Clients => settings.max_connections.min(Semaphore::MAX_PERMITS),
+        Callers::Monitors => MONITORS,
+    };
+    let places = Arc::new(Semaphore::new(places));
+    loop {
+        let place = places.clone().acquire_owned().await.ok();
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            // Neither lasts: the process has too many open files, or the client has gone.
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
             }
-        }
-    }
-
-    fn spawn(
-        &self,
-        stream: TcpStream,
-        place: Option<OwnedSemaphorePermit>,
-        connections: &GracefulShutdown,
-    ) {
+        };
         // A reply's first byte leaves as soon as it arrives.
         _ = stream.set_nodelay(true);
-        let (service, is_monitor) = (self.service.clone(), self.is_monitor);
+        let answering = service.clone();
         let answer = service_fn(move |request| {
-            let service = service.clone();
+            let service = answering.clone();
             async move {
-                Ok::<_, Infallible>(match is_monitor {
-                    true => service.monitor(&request).await,
-                    false => service.answer(request).await,
+                Ok::<_, Infallible>(match callers {
+                    Callers::Clients => service.answer(request).await,
+                    Callers::Monitors => service.monitor(&request).await,
                 })
             }
         });
-        let service = self.service.clone();
         let mut stream = TimeoutStream::new(stream);
         // A client that reads nothing for so long gives its place back.
-        let write_pause = Duration::from_secs(service.settings.body_seconds);
-        stream.set_write_timeout(Some(write_pause));
+        stream.set_write_timeout(Some(Duration::from_secs(settings.body_seconds)));
         let stream = TokioIo::new(Box::pin(stream));
-        let connection = connections.watch(self.http.serve_connection(stream, answer));
+        let connection = connections.watch(http.serve_connection(stream, answer));
+        let service = service.clone();
         tokio::spawn(async move {
-            let count = |by| service.metrics.change(Metric::Connections, &[], by);
-            count(i64::from(!is_monitor));
+            let clients = i64::from(callers == Callers::Clients);
+            service.metrics.change(Metric::Connections, &[], clients);
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            count(-i64::from(!is_monitor));
+            service.metrics.change(Metric::Connections, &[], -clients);
             drop(place);
         });
     }

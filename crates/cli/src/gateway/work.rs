@@ -63,7 +63,7 @@ impl Service {
         let reducing = reducer.reduce(tenant, exchange, pressure, watch, &mut body, &mut look);
         let outcome = timeout_at(deadline, reducing).await;
         look.outcome = outcome.unwrap_or(Outcome::Passed(PassReason::TooSlow));
-        if matches!(look.outcome, Outcome::Reduced | Outcome::Partly(_)) {
+        if matches!(look.outcome, Outcome::Reduced(_)) {
             let changed = body.to_string();
             look.sent = Some(look.would.changed(&body, changed.len() as u64));
             look.text = Some(changed.into());

@@ -71,10 +71,10 @@ pub(crate) fn table(origin: &str) -> Result<ServeSettings, Failure> {
 pub(crate) fn check(origin: &str, reduction: &Settings) -> Result<Vec<String>, Failure> {
     let serve = table(origin)?;
     Gateway::check(&serve).map_err(|error| unusable(origin, &error))?;
-    let is_set = serve != ServeSettings::default();
-    Ok(is_set
-        .then(|| Gateway::notes(&serve, reduction))
-        .unwrap_or_default())
+    Ok(match serve == ServeSettings::default() {
+        true => Vec::new(),
+        false => Gateway::notes(&serve, reduction),
+    })
 }
 
 /// A server that can't be set up.

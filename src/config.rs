@@ -338,9 +338,11 @@ impl Settings {
     }
 
     /// A digest that is the same in every build. The URLs of stores are left out: they may hold secrets, and
-    /// another way to the same store changes nothing.
+    /// another way to the same store changes nothing. So is the reader's name: what was decided stands where the model's
+    /// tools change.
     pub(crate) fn digest(&self) -> String {
         let mut data = self.clone();
+        data.read_file_tool_name = None;
         data.backend_url = None;
         let tools = data.tool_config.values_mut();
         tools.for_each(|policy| policy.backend_url = None);
@@ -359,7 +361,7 @@ mod tests {
         let same = r#"{"max_length_for_trunc": 1, "tool_config": {"grep": {"preview_above": 2}}}"#;
         assert_eq!(
             digest(
-                r#"{"backend": "s3://key:secret@a", "tool_config": {"grep": {"preview_above": 2, "backend": "x"}}, "max_length_for_trunc": 1}"#
+                r#"{"backend": "s3://key:secret@a", "tool_config": {"grep": {"preview_above": 2, "backend": "x"}}, "max_length_for_trunc": 1, "read_file_tool_name": "Read"}"#
             ),
             digest(same)
         );

@@ -103,7 +103,7 @@ impl ToolReduction {
         })
     }
 
-    /// Returns the same reduction with hints that name the reader `name`, or none. Its decisions are its own.
+    /// Returns the same reduction with new hints that name the reader `name`, or none.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};

@@ -363,6 +363,10 @@ impl Decision {
     }
 
     fn trace(&self) {
+        // A log in JSON would have a list as one quoted string.
+        let more = self.locations.iter().skip(1).map(Location::as_str);
+        let more: Vec<_> = more.collect();
+        let more = (!more.is_empty()).then(|| more.join(", "));
         // The level is part of an event's static data, so each level needs its own invocation.
         macro_rules! event {
             ($level:ident, $message:literal) => {
@@ -375,7 +379,8 @@ impl Decision {
                     bytes_after = self.bytes.after,
                     tokens_before = self.tokens.map(|tokens| tokens.before),
                     tokens_after = self.tokens.map(|tokens| tokens.after),
-                    locations = ?self.locations.iter().map(Location::as_str).collect::<Vec<_>>(),
+                    location = self.locations.first().map(Location::as_str),
+                    more_locations = more,
                     error = self.error,
                     error_source = self.error_source.map(tracing::field::debug),
                     $message

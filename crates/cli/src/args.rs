@@ -515,9 +515,6 @@ pub(crate) struct Serve {
     /// Minimum level of the messages that are logged to stderr.
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level())]
     pub(crate) log: Level,
-    /// Log each message as one line of JSON.
-    #[arg(long)]
-    pub(crate) log_json: bool,
 }
 
 #[cfg(feature = "serve")]

@@ -79,7 +79,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),
         Command::Doctor(install) => commands::install::doctor(install, args.json),
         #[cfg(feature = "serve")]
-        Command::Serve(serve) => commands::serve::run(serve),
+        Command::Serve(serve) => commands::serve::run(serve, args.json),
         #[cfg(feature = "serve")]
         Command::Status(status) => commands::status::run(status, args.json),
         #[cfg(all(feature = "serve", unix))]

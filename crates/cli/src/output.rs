@@ -125,7 +125,7 @@ fn is_json_asked_for(arguments: &[OsString]) -> bool {
     Args::try_parse_from(arguments).map_or_else(
         |_| {
             let mut own = arguments.iter().take_while(|argument| *argument != "--");
-            own.any(|argument| argument == "--json" || argument == "--log-json")
+            own.any(|argument| argument == "--json")
         },
         |args| args.json,
     )

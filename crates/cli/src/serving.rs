@@ -6,7 +6,7 @@ mod running;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use crate::gateway::{GatewayError, ServeSettings};
+use crate::gateway::{Gateway, GatewayError, ServeSettings};
 use offcut::Settings;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -66,9 +66,15 @@ pub(crate) fn table(origin: &str) -> Result<ServeSettings, Failure> {
     settings.map_err(|error| unusable(origin, &error))
 }
 
-/// Checks the table `[serve]` of a settings file.
-pub(crate) fn check(origin: &str) -> Result<(), Failure> {
-    crate::gateway::Gateway::check(&table(origin)?).map_err(|error| unusable(origin, &error))
+/// Checks the table `[serve]` of a settings file. Returns what a server would say at its start, if the table sets
+/// anything.
+pub(crate) fn check(origin: &str, reduction: &Settings) -> Result<Vec<String>, Failure> {
+    let serve = table(origin)?;
+    Gateway::check(&serve).map_err(|error| unusable(origin, &error))?;
+    Ok(match serve == ServeSettings::default() {
+        true => Vec::new(),
+        false => Gateway::notes(&serve, reduction),
+    })
 }
 
 /// A server that can't be set up.

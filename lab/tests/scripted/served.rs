@@ -43,7 +43,7 @@ impl ScriptedServer {
         let runtime = Runtime::new()?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
-        runtime.spawn(gateway.serve(listener, std::future::pending()));
+        runtime.spawn(gateway.serve(listener, None, std::future::pending()));
         Ok(Self {
             address,
             seen,

@@ -33,7 +33,7 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
         stores::open,
     )?;
     #[cfg(feature = "serve")]
-    crate::serving::check(file)?;
+    let of_server = crate::serving::check(file, &settings)?;
     let urls: BTreeSet<&StoreUrl> = stores::named_in(&settings).collect();
     for url in urls {
         let checked = runtime.block_on(stores::check(url.as_str()));
@@ -49,6 +49,10 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     }
     if settings.backend_url.is_none() {
         output::note("it names no backend: set one in your program, or `backend` in the file");
+    }
+    #[cfg(feature = "serve")]
+    for note in of_server {
+        output::note(&format!("`offcut serve`: {note}"));
     }
     let directories = stores::named_in(&settings).filter_map(StoreUrl::directory);
     for missing in directories.filter(|directory| !directory.exists()) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::gateway::{Gateway, ServeSettings};
 use offcut::Settings;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tracing::Level;
@@ -16,26 +17,13 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::tidy;
-use crate::failure::{Failure, OrFail as _, chain};
+use crate::failure::{Failure, OrFail as _};
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, output, stores};
 
-pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
-    let _log = log_to_stderr(args.log, args.log_json);
-    match serve(args) {
-        // Whoever reads the log as JSON can read nothing else.
-        Err(failure) if args.log_json => {
-            let (error, code) = (failure.to_string(), failure.code());
-            let hint = failure.what_to_do().map(output::shown);
-            tracing::error!(code, hint = hint.as_deref(), "{}", output::shown(&error));
-            Ok(ExitCode::from(code))
-        }
-        served => served,
-    }
-}
-
-fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &args::Serve, json: bool) -> Result<ExitCode, Failure> {
+    let _log = log_to_stderr(args.log, json);
     #[cfg(unix)]
     allow_many_files();
     let (mut serve, reduction, origin) = prepared(&args.of_user)?;
@@ -44,22 +32,25 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
     }
     serve.expose |= args.expose;
     serve.holdout = args.holdout.unwrap_or(serve.holdout);
-    let (_journal, runtime, mut gateway) = server(serve, &reduction, &origin, &args.prices)?;
+    let (_journal, runtime, gateway) = server(serve, &reduction, &origin, &args.prices)?;
     runtime.block_on(async {
         if args.require_store {
             let ready = gateway.ready().await;
             ready.or_fail("a store does not answer, or takes nothing")?;
         }
-        let (listener, address) = listener(gateway.settings().listen, ADDRESS).await?;
-        let note = |text: &str| match args.log_json {
+        let (clients, address) = listener(gateway.settings().listen, ADDRESS).await?;
+        let note = |text: &str| match json {
+            // Whoever reads the log as JSON can read nothing else.
             true => tracing::info!("{text}"),
             false => output::note(text),
         };
-        for text in gateway.notes() {
+        for text in Gateway::notes(gateway.settings(), &reduction) {
             note(&text);
         }
-        let failed = |error| Failure::new(chain(&error));
-        gateway.listen_for_monitors().await.map_err(failed)?;
+        let monitor = match gateway.settings().metrics_listen {
+            Some(address) => Some(listener(address, MONITORS).await?.0),
+            None => None,
+        };
         let page = gateway.page();
         let page = page.map(|page| format!("http://{}{page}", serving::own(address)));
         let running = page.as_deref().and_then(Running::note);
@@ -72,14 +63,18 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
                 note("`offcut status` has that address with its token");
             }
         }
-        output::announce(&format!("http://{address}\n"))?;
+        let url = format!("http://{address}");
+        output::announce(&match json {
+            true => format!("{}\n", json!({"url": url})),
+            false => format!("{url}\n"),
+        })?;
         let stop = async {
             asked_to_end(1).await;
             // From now on, nobody is answered.
             drop(running);
         };
         tokio::select! {
-            served = gateway.serve(listener, stop) => served.map_err(failed),
+            () = gateway.serve(clients, monitor, stop) => Ok(()),
             () = asked_to_end(2) => Err(Failure::new("a second signal ended the server before its requests")),
         }
     })?;
@@ -89,6 +84,9 @@ fn serve(args: &args::Serve) -> Result<ExitCode, Failure> {
 /// Advice for an address that can't be listened on.
 pub(super) const ADDRESS: &str =
     "choose another address with --listen; port 0 takes one that is free";
+
+/// Advice for an address of `metrics_listen`.
+const MONITORS: &str = "choose another address for `metrics_listen` in the table [serve]";
 
 /// Listens on an address. Returns the one that it is, for port 0 is any.
 pub(super) async fn listener(

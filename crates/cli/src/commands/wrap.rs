@@ -12,11 +12,12 @@ use clap::ValueEnum as _;
 use crate::agents::Agent;
 use crate::agents::endpoints::endpoints;
 use crate::agents::layout;
+use offcut::SettingsError;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use super::serve::{listener, server};
-use crate::failure::{Failure, OrFail as _, chain};
+use crate::failure::{Failure, OrFail as _};
 use crate::gateway::{Gateway, GatewayError, ServeSettings};
 use crate::serving::{Running, prepared};
 use crate::{args, child};
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
             ..ServeSettings::default()
         };
         // Among the server's settings, it would be blamed on their file.
-        if let Err(GatewayError::Settings { problem, .. }) = Gateway::check(&alone) {
+        if let Err(GatewayError::Settings(SettingsError { problem, .. })) = Gateway::check(&alone) {
             let setting = agent.facts().base_url;
             let problem = format!("the agent's own `{setting}` for {name}: {problem}");
             return Err(refused(problem));
@@ -77,11 +78,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let url = format!("http://{address}");
     let page = gateway.page();
     let _running = page.and_then(|page| Running::note(&format!("{url}{page}")));
-    runtime.spawn(async move {
-        if let Err(error) = gateway.serve(listener, std::future::pending()).await {
-            tracing::error!(error = chain(&error), "the server ended");
-        }
-    });
+    runtime.spawn(gateway.serve(listener, None, std::future::pending()));
     let lead = lead(agent, &url, store.as_deref(), &versions);
     let extension = lead.extension.as_deref().map(extension).transpose()?;
     let mut words = vec![agent.facts().program.into()];

@@ -15,7 +15,6 @@ use tracing::Instrument;
 
 use crate::gateway::body::{self, Body, Read};
 use crate::gateway::encoding::ContentEncoding;
-use crate::gateway::metrics::Metric;
 use crate::gateway::own::{self, Denial, Refusal};
 use crate::gateway::plug::compressed;
 use crate::gateway::reducer::Exchange;
@@ -29,6 +28,9 @@ const MAX_CALL: usize = 64 * 1024;
 
 /// The plug's name in metrics, in place of an upstream's.
 const NAME: &str = "plug";
+
+/// The text for a call that reads a conversation which no provider has answered with its key.
+const NOT_ANSWERED: &str = "This can't be read yet: since the server started, no provider has answered this conversation with this key. Call again in your next message: it can be read then.";
 
 const COMPRESS: &str = "/v1/compress";
 const RETRIEVE: &str = "/v1/retrieve/";
@@ -160,6 +162,7 @@ impl Service {
             "/metrics" => {
                 // It is in a metric of its own.
                 _ = self.ready().await;
+                self.watch.state().write(&self.metrics);
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 own::typed(StatusCode::OK, kind, self.metrics.text())
             }
@@ -175,10 +178,7 @@ impl Service {
             _ if path == COMPRESS || path.starts_with(RETRIEVE) => {
                 self.answer_plug(path, request).await
             }
-            _ if page::is_for(path) => {
-                let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
-                Ok(page::answer(path, &self.watch, token, hosts, &request))
-            }
+            _ if page::is_for(path) => Ok(self.page(path, &request)),
             _ if !is_look(&request) => Err(Denial::UseGet.into()),
             "/metrics" if self.settings.metrics_listen.is_some() => {
                 Err(Denial::MetricsElsewhere.into())
@@ -264,15 +264,15 @@ impl Service {
         let readable = match client.credential {
             Some(credential) if !is_owner => {
                 let Ok(name) = self.readers.conversation(&credential, call) else {
-                    return Err(Denial::NotAnswered.into());
+                    // For the model, whose next message lets it read on after a restart.
+                    let answer = json!({"text": NOT_ANSWERED, "is_error": true});
+                    return Ok(own::json(StatusCode::OK, &answer));
                 };
                 reducer.of_conversation(&tenant, name.unwrap_or("none"))
             }
             _ => reducer.of_tenant(&tenant),
         };
-        let answer = page_of(&readable, call).await;
-        self.metrics.add(Metric::Reads, &[], 1);
-        Ok(own::json(StatusCode::OK, &answer))
+        Ok(own::json(StatusCode::OK, &page_of(&readable, call).await))
     }
 
     /// Answers a gateway that calls the plug: its `path` is [`COMPRESS`], or begins with [`RETRIEVE`].
@@ -293,7 +293,6 @@ impl Service {
             if request.method() != Method::GET {
                 return Err(Denial::UseGet.into());
             }
-            self.metrics.add(Metric::Reads, &[], 1);
             self.watch.state().read(&tenant.row());
             return Ok(tenant.retrieve(hash, request.uri().query()).await);
         }
@@ -315,12 +314,9 @@ impl Service {
             Err(_) => return Err(Denial::NotReduced.into()),
         };
         let noted = self.note(&mut look.outcome);
-        let labels = [("upstream", NAME), ("outcome", look.outcome.name())];
-        self.metrics.add(Metric::Requests, &labels, 1);
+        self.count(NAME, look.outcome);
         noted?;
-        if look.sent.is_some() {
-            self.count_bytes(look.sizes());
-        }
+        self.count_bytes(&look);
         self.watch.call(&tenant.row(), &look, begun);
         let body = look.text.take().unwrap_or_default();
         let answer = own::typed(StatusCode::OK, "application/json", body);

@@ -13,7 +13,7 @@ rows! {
         Bytes => ("offcut_bytes_total",
             "Bytes of the requests that were reduced, before and after."),
         Reads => ("offcut_reads_total",
-            "Calls of the reader."),
+            "Reads of stored content, as the next requests of their conversations or the calls of a plug tell."),
         Untouched => ("offcut_untouched_conversations_total",
             "Conversations of which the provider took only the original, which pass untouched since."),
         CacheMisses => ("offcut_cache_misses_total",
@@ -80,9 +80,10 @@ impl Metrics {
         self.change(metric, labels, i64::try_from(amount).unwrap_or(i64::MAX));
     }
 
-    /// Sets a gauge.
-    pub(crate) fn set(&self, metric: Metric, label: (&'static str, &str), value: i64) {
-        let key = (metric, written(&[label]));
+    /// Sets a figure.
+    pub(crate) fn set(&self, metric: Metric, labels: &[(&'static str, &str)], value: u64) {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        let key = (metric, written(labels));
         locked(&self.0).values.insert(key, value);
     }
 

@@ -26,10 +26,8 @@ pub(crate) enum Outcome {
     /// It was read, and nothing had to be replaced.
     #[default]
     Unchanged,
-    /// Some of it was replaced.
-    Reduced,
-    /// Some of it was replaced, and the rest stayed for this reason.
-    Partly(PassReason),
+    /// Some of it was replaced, and the rest stayed for this reason, if there is one.
+    Reduced(Option<PassReason>),
     /// The provider refused it as too long, and took it with all old results cleared.
     Recovered,
     /// It passed unchanged although it might have been reduced.
@@ -87,11 +85,21 @@ impl PassReason {
 }
 
 impl Outcome {
+    /// The outcome of reducing, with a store that may have failed.
+    pub(crate) fn of(is_changed: bool, has_store_failed: bool) -> Self {
+        let reason = has_store_failed.then_some(PassReason::Store);
+        match reason {
+            _ if is_changed => Self::Reduced(reason),
+            Some(reason) => Self::Passed(reason),
+            None => Self::Unchanged,
+        }
+    }
+
     /// The outcome's name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged",
-            Self::Reduced | Self::Partly(_) => "reduced",
+            Self::Reduced(_) => "reduced",
             Self::Recovered => "recovered",
             Self::Passed(_) => "passed",
             Self::Refused(_) => "refused",
@@ -101,8 +109,9 @@ impl Outcome {
     /// The reason for what was not replaced.
     pub(crate) fn reason(self) -> Option<PassReason> {
         match self {
-            Self::Unchanged | Self::Reduced | Self::Recovered => None,
-            Self::Partly(reason) | Self::Passed(reason) | Self::Refused(reason) => Some(reason),
+            Self::Unchanged | Self::Recovered => None,
+            Self::Reduced(reason) => reason,
+            Self::Passed(reason) | Self::Refused(reason) => Some(reason),
         }
     }
 }

@@ -154,8 +154,6 @@ rows! {
             "send what tells tenants apart: the key, or the header that `serve.tenant_header` names"),
         NoKey => (StatusCode::UNAUTHORIZED,
             "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`"),
-        NotAnswered => (StatusCode::FORBIDDEN,
-            "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page"),
         LongCall => (StatusCode::PAYLOAD_TOO_LARGE,
             "the body must be the arguments of one call, as JSON of up to 64 KiB"),
         NotJson => (StatusCode::BAD_REQUEST, "the body must be JSON"),

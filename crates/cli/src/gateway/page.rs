@@ -6,15 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
+use offcut::ErrorChain;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use crate::gateway::body::{Body, BoxError};
 use crate::gateway::own::{self, Denial};
-use crate::gateway::secret::Secret;
-use crate::gateway::watch::Watch;
+use crate::gateway::service::Service;
 
 /// The page's path.
 pub(crate) const PATH: &str = "/page";
@@ -28,66 +27,62 @@ pub(crate) fn is_for(path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Answers a request for `path`, which belongs to the page.
-pub(crate) fn answer<B>(
-    path: &str,
-    watch: &Watch,
-    token: Option<&Secret>,
-    hosts: &[String],
-    request: &Request<B>,
-) -> Response<Body> {
-    let headers = request.headers();
-    // Checked even if other machines may connect: a web page elsewhere could have bound its name to
-    // this address.
-    if !offcut_mcp::http::is_own_host(own::host(headers), hosts) {
-        return Denial::OtherHost.answer();
-    }
-    if request.method() != Method::GET {
-        return Denial::UseGet.answer();
-    }
-    let rest = path.strip_prefix(PATH).unwrap_or_default();
-    let mut answer = match rest {
-        "" => own::typed(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            include_str!("page/page.html"),
-        ),
-        "/page.css" => own::typed(
-            StatusCode::OK,
-            "text/css; charset=utf-8",
-            [crate::page::STYLE, include_str!("page/page.css")].concat(),
-        ),
-        "/page.js" => own::typed(
-            StatusCode::OK,
-            "text/javascript; charset=utf-8",
-            [crate::page::SCRIPT, include_str!("page/page.js")].concat(),
-        ),
-        _ if !own::bears(headers, token) => Denial::NoToken.answer(),
-        "/figures" => {
-            let query = request.uri().query().unwrap_or_default();
-            let since = query.strip_prefix("since=");
-            let since = since.and_then(|since| since.parse().ok()).unwrap_or(0);
-            own::json(StatusCode::OK, &watch.state().figures(since))
+impl Service {
+    /// Answers a request for `path`, which belongs to the page.
+    pub(crate) fn page<B>(&self, path: &str, request: &Request<B>) -> Response<Body> {
+        let headers = request.headers();
+        // Checked even if other machines may connect: a web page elsewhere could have bound its name to
+        // this address.
+        if !offcut_mcp::http::is_own_host(own::host(headers), &self.page_hosts) {
+            return Denial::OtherHost.answer();
         }
-        rest => {
-            let number = rest.strip_prefix("/conversations/");
-            let number = number.and_then(|number| number.parse().ok());
-            match number.and_then(|number| watch.state().conversation_row(number)) {
-                Some(conversation) => own::json(StatusCode::OK, &conversation),
-                None => Denial::NoConversation.answer(),
+        if request.method() != Method::GET {
+            return Denial::UseGet.answer();
+        }
+        let rest = path.strip_prefix(PATH).unwrap_or_default();
+        let mut answer = match rest {
+            "" => own::typed(
+                StatusCode::OK,
+                "text/html; charset=utf-8",
+                include_str!("page/page.html"),
+            ),
+            "/page.css" => own::typed(
+                StatusCode::OK,
+                "text/css; charset=utf-8",
+                [crate::page::STYLE, include_str!("page/page.css")].concat(),
+            ),
+            "/page.js" => own::typed(
+                StatusCode::OK,
+                "text/javascript; charset=utf-8",
+                [crate::page::SCRIPT, include_str!("page/page.js")].concat(),
+            ),
+            _ if !own::bears(headers, self.token.as_ref()) => Denial::NoToken.answer(),
+            "/figures" => {
+                let query = request.uri().query().unwrap_or_default();
+                let since = query.strip_prefix("since=");
+                let since = since.and_then(|since| since.parse().ok()).unwrap_or(0);
+                own::json(StatusCode::OK, &self.watch.state().figures(since))
             }
+            rest => {
+                let number = rest.strip_prefix("/conversations/");
+                let number = number.and_then(|number| number.parse().ok());
+                match number.and_then(|number| self.watch.state().conversation_row(number)) {
+                    Some(conversation) => own::json(StatusCode::OK, &conversation),
+                    None => Denial::NoConversation.answer(),
+                }
+            }
+        };
+        for (name, value) in [
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::CACHE_CONTROL, "no-store"),
+        ] {
+            let value = HeaderValue::from_static(value);
+            answer.headers_mut().insert(name, value);
         }
-    };
-    for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-store"),
-    ] {
-        let value = HeaderValue::from_static(value);
-        answer.headers_mut().insert(name, value);
+        answer
     }
-    answer
 }
 
 /// Time for a server to answer.
@@ -112,22 +107,20 @@ pub async fn figures(address: &str) -> Result<Value, BoxError> {
 async fn ask(address: &str) -> Result<Value, BoxError> {
     let (url, token) = address.split_once('#').ok_or(WRONG)?;
     let url: Uri = url.parse().map_err(|_| WRONG)?;
-    let authority = url.authority().ok_or(WRONG)?;
-    if url.scheme_str() != Some("http") || url.path() != PATH {
+    if url.scheme_str() != Some("http")
+        || url.host().is_none_or(str::is_empty)
+        || url.path() != PATH
+    {
         return Err(WRONG.into());
     }
-    let bearer = format!("Bearer {token}");
-    let request = Request::get(format!("{PATH}/figures?since=0"))
+    let request = Request::get(format!("{url}/figures?since=0"))
         // The page is for this machine, by whatever address it was reached.
         .header(header::HOST, "localhost")
-        .header(header::AUTHORIZATION, bearer)
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
         .body(Empty::<Bytes>::new());
-    let request = request.map_err(|_| WRONG)?;
-    let host = authority.host().trim_matches(['[', ']']);
-    let stream = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let answer = sender.send_request(request).await?;
+    let client = legacy::Client::builder(TokioExecutor::new()).build_http();
+    let answer = client.request(request.map_err(|_| WRONG)?).await;
+    let answer = answer.map_err(|error| ErrorChain(&error).to_string())?;
     match answer.status() {
         StatusCode::OK => {
             let body = Limited::new(answer.into_body(), LONGEST).collect().await?;

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Response, header};
 use hyper::body::{Body as _, Incoming};
 use tokio::time::Instant;
 
 use crate::gateway::body::{Body, Read};
+use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::metrics::Metric;
 use crate::gateway::naming::Group;
 use crate::gateway::outcome::{self, Outcome, PassReason};
@@ -19,18 +21,22 @@ use crate::gateway::service::Service;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::watch::{AwaitedBill, Look};
 use crate::gateway::whose::Client;
-use crate::gateway::work::ReceivedRequest;
+use crate::gateway::work::is_signed;
 use crate::usage::ProviderUsage;
 
 /// The place of a call's bill, which is known once a provider has taken the call.
 type BillSlot = Arc<OnceLock<AwaitedBill>>;
 
-/// A request on its way. It is counted once, in the form that was answered, or once its client has left.
-struct CountedOnce<'p> {
+/// A request with a conversation. It is counted once, in the form that was answered, or once its client has left.
+struct ConversationRequest<'p> {
     service: &'p Arc<Service>,
     upstream: &'p Upstream,
-    purpose: Purpose,
+    exchange: Exchange,
+    client: Client,
     begun: Instant,
+    parts: Parts,
+    /// The body as it came; empty if it is not read.
+    body: Bytes,
     /// The form in which it goes on.
     look: Look,
     bill: BillSlot,
@@ -38,24 +44,33 @@ struct CountedOnce<'p> {
     is_on_its_way: bool,
 }
 
-impl CountedOnce<'_> {
+impl ConversationRequest<'_> {
+    /// Notes the outcome of reducing, with which the request goes on unless it has to be refused.
+    fn goes_on(&mut self) -> Result<(), Refusal> {
+        let noted = self.service.note(&mut self.look.outcome);
+        self.is_on_its_way = noted.is_ok();
+        if noted.is_err() {
+            self.count();
+        }
+        noted
+    }
+
+    fn count(&self) {
+        self.service.count(&self.upstream.name, self.look.outcome);
+    }
+
     /// Takes the figures of the request. Returns what its bill will be compared with.
     fn called(&mut self) -> Option<AwaitedBill> {
         self.is_on_its_way = false;
-        let (service, sizes) = (self.service, self.look.sizes());
-        if self.look.sent.is_some() {
-            service.count_bytes(sizes);
-        }
-        if self.purpose != Purpose::Turn {
+        self.count();
+        let service = self.service;
+        service.count_bytes(&self.look);
+        if self.exchange.purpose != Purpose::Turn {
             return None;
         }
         let begun = self.begun.into_std();
-        let bill = service.watch.call(&self.upstream.name, &self.look, begun);
-        for (when, bytes) in sizes {
-            let labels = bill.whose.labels("when", when);
-            service.metrics.add(Metric::SenderBytes, &labels, bytes);
-        }
-        Some(bill)
+        let name = &self.upstream.name;
+        Some(service.watch.call(name, &self.look, begun))
     }
 
     /// Counts the request in the form that got this reply. Says on the reply what was done to the request, and why the
@@ -75,22 +90,18 @@ impl CountedOnce<'_> {
         outcome::marked(reply, self.look.outcome)
     }
 
-    /// Sends a request whose body has been read: with the text of `look` in place of its body, or as it came. Who gets
-    /// a good answer may read the conversation back.
-    async fn send(
-        &self,
-        request: &ReceivedRequest,
-        look: &Look,
-    ) -> Result<Response<Body>, Refusal> {
-        let mut parts = request.parts.clone();
+    /// Sends the request on, with the text of `look` in place of its body, or as it came. Who gets a good answer may
+    /// read the conversation back.
+    async fn send(&self, look: &Look) -> Result<Response<Body>, Refusal> {
+        let mut parts = self.parts.clone();
         if look.text.is_some() {
             // A body that was decoded is not compressed again.
             parts.headers.remove(header::CONTENT_ENCODING);
         }
-        let payload = Payload::Whole(look.text.as_ref().unwrap_or(&request.body).clone());
+        let payload = Payload::Whole(look.text.as_ref().unwrap_or(&self.body).clone());
         let reply = self.deliver(parts, payload, look.group).await?;
         if let (Some(credential), Some(conversation)) =
-            (&request.client.credential, &look.conversation)
+            (&self.client.credential, &look.conversation)
             && reply.status().is_success()
         {
             let readers = &self.service.readers;
@@ -112,15 +123,93 @@ impl CountedOnce<'_> {
             .send(parts, payload, self.upstream, on_usage)
             .await
     }
+
+    /// Sends the request once more as it came, after its changes were refused; `None` if it has none, or if that gets
+    /// no answer, since the refusal says more than the silence. If the provider takes it, its conversation is left
+    /// alone from now on.
+    async fn original(&mut self) -> Option<Response<Body>> {
+        self.look.text.as_ref()?;
+        let mut look = Look {
+            sent: None,
+            text: None,
+            outcome: Outcome::default(),
+            changes: Vec::new(),
+            ..self.look.clone()
+        };
+        let reply = self.send(&look).await.ok()?;
+        // A refusal of both is not one of the changes.
+        if reply.status().is_success() {
+            look.outcome = Outcome::Passed(PassReason::Refused);
+            let reducer = &self.service.reducer;
+            look.conversation.iter().for_each(|one| reducer.leave(one));
+            self.service.metrics.add(Metric::Untouched, &[], 1);
+        }
+        // Neither outcome is a failure of this server.
+        _ = self.service.note(&mut look.outcome);
+        self.look = look;
+        Some(reply)
+    }
+
+    /// Sends the request once more with all results before its newest round cleared, after it was refused as too long;
+    /// `None` if that changes nothing in what was sent, or is refused too. If the provider takes it, it is counted as
+    /// recovered.
+    async fn shortened(&mut self) -> Option<Response<Body>> {
+        let service = self.service;
+        if !service.settings.retry_too_long || self.exchange.purpose != Purpose::Turn {
+            return None;
+        }
+        let mut look = self.reduced(Pressure::TooLong).await.ok()?;
+        if look.text.is_none() || look.text == self.look.text {
+            return None;
+        }
+        if look.outcome.reason() != self.look.outcome.reason() {
+            service.note(&mut look.outcome).ok()?;
+        }
+        let reply = self.send(&look).await.ok()?;
+        let (reply, None) = examined(reply, service.sender.patience).await else {
+            return None;
+        };
+        // Another reply says when to try again.
+        if reply.status().is_success() {
+            look.outcome = Outcome::Recovered;
+            look.changes.splice(..0, self.look.changes.drain(..));
+            self.look = look;
+            tracing::info!(
+                "the provider took a request that it had refused as too long, with all old results cleared"
+            );
+        }
+        Some(reply)
+    }
+
+    /// The form in which the request goes on, reduced if that can be done.
+    async fn reduced(&self, pressure: Pressure) -> Result<Look, Refusal> {
+        let (service, exchange) = (self.service, self.exchange);
+        let mut look = Look::unread(self.client.whose.clone(), self.body.len() as u64);
+        let last = self.parts.uri.path().rsplit('/').next();
+        if let Some((model, _)) = last.and_then(|last| last.split_once(':')) {
+            look.whose.name_model(model);
+        }
+        let Some(tenant) = self.client.tenant.clone() else {
+            return Ok(look.passed(PassReason::NoTenant));
+        };
+        let Some(encoding) = ContentEncoding::of(&self.parts.headers) else {
+            return Ok(look.passed(PassReason::Encoding));
+        };
+        if is_signed(&self.parts.headers) {
+            return Ok(look.passed(PassReason::Signed));
+        }
+        let (worker, read) = (service.clone(), look.clone());
+        let work = move |text, deadline| async move {
+            let work = worker.reduced(&tenant, exchange, pressure, text, read, deadline);
+            work.await
+        };
+        let worked = service.jobs.run(&self.body, encoding, work).await;
+        worked.unwrap_or_else(|reason| Ok(look.passed(reason)))
+    }
 }
 
-impl Drop for CountedOnce<'_> {
+impl Drop for ConversationRequest<'_> {
     fn drop(&mut self) {
-        let labels = [
-            ("upstream", &*self.upstream.name),
-            ("outcome", self.look.outcome.name()),
-        ];
-        self.service.metrics.add(Metric::Requests, &labels, 1);
         if self.is_on_its_way {
             self.called();
         }
@@ -138,126 +227,60 @@ impl Service {
         client: Client,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
-        let counted = |look| CountedOnce {
+        // A body in chunks does not say its length before.
+        let announced = body.size_hint().exact().unwrap_or(0);
+        let read = match client.tenant {
+            Some(_) => {
+                let max = self.settings.max_body_bytes();
+                self.uploads.read(body, max).await?
+            }
+            // Nothing of it is kept.
+            None => Read::TooLong(self.uploads.passed(body)?),
+        };
+        let mut request = ConversationRequest {
             service: self,
             upstream,
-            purpose: exchange.purpose,
+            exchange,
             begun,
-            look,
+            parts,
+            body: Bytes::new(),
+            look: Look::unread(client.whose.clone(), announced),
+            client,
             bill: Arc::default(),
             is_on_its_way: false,
         };
-        let announced = body.size_hint().exact();
-        let (read, unread) = match client.tenant {
-            Some(_) => {
-                let max = self.settings.max_body_bytes();
-                (self.uploads.read(body, max).await?, PassReason::TooLong)
+        let _room = match read {
+            Read::Whole(body, room) => {
+                request.body = body;
+                room
             }
-            // Nothing of it is kept.
-            None => (
-                Read::TooLong(self.uploads.passed(body)?),
-                PassReason::NoTenant,
-            ),
-        };
-        let (body, _room) = match read {
-            Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
-                // A body in chunks does not say its length before.
-                let bytes = announced.unwrap_or(0);
-                let mut counted = counted(Look::unread(client.whose, bytes).passed(unread));
-                self.note(&mut counted.look.outcome)?;
-                counted.is_on_its_way = true;
-                let reply = counted.deliver(parts, Payload::Stream(body), None).await?;
-                return Ok(counted.answered(reply, None));
+                let is_known = request.client.tenant.is_some();
+                request.look.outcome = Outcome::Passed(match is_known {
+                    true => PassReason::TooLong,
+                    false => PassReason::NoTenant,
+                });
+                request.goes_on()?;
+                let parts = request.parts.clone();
+                let reply = request.deliver(parts, Payload::Stream(body), None).await?;
+                return Ok(request.answered(reply, None));
             }
         };
-        let request = ReceivedRequest {
-            parts,
-            body,
-            exchange,
-            client,
-        };
-        let mut counted = counted(self.work(&request, Pressure::Thresholds).await?);
-        self.note(&mut counted.look.outcome)?;
-        counted.is_on_its_way = true;
+        request.look = request.reduced(Pressure::Thresholds).await?;
+        request.goes_on()?;
         self.metrics.took(begun.elapsed());
-        let (reply, refusal) = match counted.send(&request, &counted.look).await {
+        let (reply, refusal) = match request.send(&request.look).await {
             Ok(reply) => examined(reply, self.sender.patience).await,
             Err(own) => (*own, None),
         };
         let second = match refusal {
-            Some(Refused::TooLong) => self.shortened(&request, &mut counted).await,
-            Some(Refused::Otherwise) => self.original(&request, &mut counted).await,
+            Some(Refused::TooLong) => request.shortened().await,
+            Some(Refused::Otherwise) => request.original().await,
             None => None,
         };
         let refusal = refusal.filter(|_| second.is_none());
         // The bill is that of the reply that goes on: the other one ends before it is known.
-        Ok(counted.answered(second.unwrap_or(reply), refusal))
-    }
-
-    /// Sends a request whose changes were refused once more, as it came; `None` if it has none, or if that gets no
-    /// answer, since the refusal says more than the silence. If the provider takes it, its conversation is left alone
-    /// from now on.
-    async fn original(
-        &self,
-        request: &ReceivedRequest,
-        counted: &mut CountedOnce<'_>,
-    ) -> Option<Response<Body>> {
-        counted.look.text.as_ref()?;
-        let mut look = Look {
-            sent: None,
-            text: None,
-            outcome: Outcome::default(),
-            changes: Vec::new(),
-            ..counted.look.clone()
-        };
-        let reply = counted.send(request, &look).await.ok()?;
-        // A refusal of both is not one of the changes.
-        if reply.status().is_success() {
-            look.outcome = Outcome::Passed(PassReason::Refused);
-            look.conversation
-                .iter()
-                .for_each(|one| self.reducer.leave(one));
-            self.metrics.add(Metric::Untouched, &[], 1);
-        }
-        // Neither outcome is a failure of this server.
-        _ = self.note(&mut look.outcome);
-        counted.look = look;
-        Some(reply)
-    }
-
-    /// Sends a request that was refused as too long once more, with all results before its newest round cleared;
-    /// `None` if that changes nothing in what was sent, or is refused too. If the provider takes it, it is counted as
-    /// recovered.
-    async fn shortened(
-        self: &Arc<Self>,
-        request: &ReceivedRequest,
-        counted: &mut CountedOnce<'_>,
-    ) -> Option<Response<Body>> {
-        if !self.settings.retry_too_long || request.exchange.purpose != Purpose::Turn {
-            return None;
-        }
-        let mut look = self.work(request, Pressure::TooLong).await.ok()?;
-        if look.text.is_none() || look.text == counted.look.text {
-            return None;
-        }
-        if look.outcome.reason() != counted.look.outcome.reason() {
-            self.note(&mut look.outcome).ok()?;
-        }
-        let reply = counted.send(request, &look).await.ok()?;
-        let (reply, None) = examined(reply, self.sender.patience).await else {
-            return None;
-        };
-        // Another reply says when to try again.
-        if reply.status().is_success() {
-            look.outcome = Outcome::Recovered;
-            look.changes.splice(..0, counted.look.changes.drain(..));
-            counted.look = look;
-            tracing::info!(
-                "the provider took a request that it had refused as too long, with all old results cleared"
-            );
-        }
-        Some(reply)
+        Ok(request.answered(second.unwrap_or(reply), refusal))
     }
 
     /// Counts what a provider bills, for the `group` of a conversation, and what of it was billed before.
@@ -290,10 +313,6 @@ impl Service {
             let mut labels = vec![("upstream", upstream), ("kind", kind)];
             labels.extend(group.map(|group| ("group", group.name())));
             metrics.add(Metric::ProviderTokens, &labels, tokens);
-            if let Some(bill) = bill {
-                let labels = bill.whose.labels("kind", kind);
-                metrics.add(Metric::SenderTokens, &labels, tokens);
-            }
         }
         let Some(miss) = bill.and_then(|bill| self.watch.state().billed(bill, usage)) else {
             return;

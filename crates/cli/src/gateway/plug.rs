@@ -291,12 +291,7 @@ pub(crate) async fn compressed(
             hashes.push(hash);
         }
     }
-    look.outcome = match (hashes.is_empty(), has_store_failed) {
-        (true, true) => Outcome::Passed(PassReason::Store),
-        (true, false) => Outcome::Unchanged,
-        (false, true) => Outcome::Partly(PassReason::Store),
-        (false, false) => Outcome::Reduced,
-    };
+    look.outcome = Outcome::of(!hashes.is_empty(), has_store_failed);
     look.sent = (!hashes.is_empty()).then(|| length(body.messages()));
     look.text = Some(reply(body.messages(), &hashes, saved));
     Ok(look)

@@ -12,6 +12,7 @@ use offcut::handler::{Action, HandlerError, ToolOutcome, TruncHandler};
 use serde_json::Value;
 
 use crate::agents::hook::Surroundings;
+use crate::gateway::settings::ServeSettings;
 
 /// Tools of known agents that open a file by its path.
 pub(crate) const OPENERS: [&str; 3] = ["Read", "read_file", "read"];
@@ -156,8 +157,11 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// The pages of the stores in `settings`; `None` if agents on this machine can't open all of them as files.
-    pub(crate) fn of(settings: &Settings) -> Option<Self> {
+    /// The pages of the stores in `settings`; `None` if agents can't open all of them as files on this machine.
+    pub(crate) fn of(serve: &ServeSettings, settings: &Settings) -> Option<Self> {
+        if !serve.is_local() {
+            return None;
+        }
         let stores = crate::stores::named_in(settings).map(|url| {
             Some(Surroundings {
                 store: Some(std::path::absolute(url.directory()?).ok()?),

@@ -20,10 +20,10 @@ use crate::gateway::settings::{GatewayError, ServeSettings};
 use crate::gateway::watch::{Look, Watch};
 use crate::lock::locked;
 
-/// Number of sessions that are held in memory, and of bytes of the longest requests that they were used for. They take at
-/// most twice these bytes. All are forgotten at once, and their records are read again.
-const HELD: usize = 4096;
-const HELD_BYTES: usize = 256 << 20;
+/// Number of bytes of the longest requests that the sessions in memory were used for, each counted as [`LEAST_HELD`] or
+/// more. They take at most twice these bytes. All are forgotten at once, and their records are read again.
+const HELD: usize = 256 << 20;
+const LEAST_HELD: usize = 64 << 10;
 /// Number of conversations of which it is remembered that the provider took only the original.
 const UNTOUCHED: usize = 65_536;
 
@@ -88,18 +88,10 @@ pub(crate) struct ConversationReducer {
     cut_without_reader: bool,
     holdout: f64,
     naming: NamingSecret,
-    sessions: Mutex<HeldSessions>,
+    /// The sessions in memory, by the prefix of a conversation's content, each with the bytes of the longest request that
+    /// it was used for.
+    sessions: Mutex<HashMap<String, (ToolReduction, usize)>>,
     untouched: Mutex<HashSet<String>>,
-}
-
-/// The sessions in memory.
-#[derive(Default)]
-struct HeldSessions {
-    /// By the prefix of a conversation's content and by variant, each with the bytes of the longest request that it was
-    /// used for.
-    all: HashMap<(String, usize), (ToolReduction, usize)>,
-    /// Sum of these bytes.
-    bytes: usize,
 }
 
 impl ConversationReducer {
@@ -109,7 +101,7 @@ impl ConversationReducer {
         settings: &Settings,
         open: &Open<'_>,
     ) -> Result<Self, GatewayError> {
-        let pages = serve.is_local().then(|| Pages::of(settings)).flatten();
+        let pages = Pages::of(serve, settings);
         let builder = match pages.clone() {
             Some(pages) => ToolReduction::builder().trunc_handler(pages),
             None => ToolReduction::builder(),
@@ -189,62 +181,48 @@ impl ConversationReducer {
         if has_no_reader {
             return Outcome::Passed(PassReason::NoReader);
         }
-        let reader = reader.flatten();
+        let reader = decides.then(|| reader.flatten());
         let is_too_long = pressure == Pressure::TooLong;
         let is_cold = !is_too_long && watch.state().is_cold(&conversation, &look.would);
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
-        let mut has_failed = false;
-        let variants = self.variants.iter().enumerate();
-        for (variant, whole) in variants.filter(|(_, whole)| !decides || reader_of(whole) == reader)
-        {
-            let session = self.session(&conversation, variant, bytes, || {
-                let name = conversation.rsplit('/').nth(1);
-                let alone = whole.session(tenant).session(name.unwrap_or_default());
-                // Pages of any conversation stay whole here, so nothing is lost if a copy of another's hint is taken
-                // for a text: its client may have no right to read there, and what it leads to may be swept.
-                if self.pages.is_some() && alone.prefix() == conversation {
-                    alone
-                } else {
-                    named(whole, &secret, body)
-                }
-            });
-            let mut messages = Messages::new(&format, body.messages_mut());
-            let mut turn = Turn {
-                tools: &definitions,
-                is_too_long,
-                is_cold,
-                repeats_only: !decides,
-                ..Turn::new(&mut messages)
-            };
-            let report = match session.reduce_turn(&mut turn).await {
-                Ok(report) => report,
-                Err(error) if decides => return failed(&error),
-                Err(_) => continue,
-            };
-            let decisions = report.decisions.iter();
-            let of_store = decisions.filter(|one| one.error_source == Some(ErrorSource::Store));
-            let is_lost = of_store.clone().any(|one| one.outcome == Decided::Lost);
-            let fails = report.records_error.is_some()
-                || of_store.clone().any(|one| !one.outcome.is_change());
-            if is_lost || fails && !has_failed {
-                // One that is down gives the same for each result.
-                let first = of_store.clone().find_map(|one| one.error.as_deref());
-                let error = first.or(report.records_error.as_deref());
-                log_failure(error.unwrap_or_default(), is_lost);
+        let session = self.session(&conversation, reader, bytes, |whole| {
+            let name = conversation.rsplit('/').nth(1);
+            let alone = whole.session(tenant).session(name.unwrap_or_default());
+            // Pages of any conversation stay whole here, so nothing is lost if a copy of another's hint is taken
+            // for a text: its client may have no right to read there, and what it leads to may be swept.
+            if self.pages.is_some() && alone.prefix() == conversation {
+                alone
+            } else {
+                named(whole, &secret, body)
             }
-            has_failed |= fails;
-            if report.is_change() {
-                look.add(&report);
-                return match has_failed {
-                    true => Outcome::Partly(PassReason::Store),
-                    false => Outcome::Reduced,
-                };
-            }
+        });
+        let mut messages = Messages::new(&format, body.messages_mut());
+        let mut turn = Turn {
+            tools: &definitions,
+            is_too_long,
+            is_cold,
+            repeats_only: !decides,
+            ..Turn::new(&mut messages)
+        };
+        let report = match session.reduce_turn(&mut turn).await {
+            Ok(report) => report,
+            Err(error) => return failed(&error),
+        };
+        let decisions = report.decisions.iter();
+        let of_store = decisions.filter(|one| one.error_source == Some(ErrorSource::Store));
+        let is_lost = of_store.clone().any(|one| one.outcome == Decided::Lost);
+        let has_failed =
+            report.records_error.is_some() || of_store.clone().any(|one| !one.outcome.is_change());
+        if is_lost || has_failed {
+            // One that is down gives the same for each result.
+            let first = of_store.clone().find_map(|one| one.error.as_deref());
+            let error = first.or(report.records_error.as_deref());
+            log_failure(error.unwrap_or_default(), is_lost);
         }
-        match has_failed {
-            true => Outcome::Passed(PassReason::Store),
-            false => Outcome::Unchanged,
+        if report.is_change() {
+            look.add(&report);
         }
+        Outcome::of(report.is_change(), has_failed)
     }
 
     /// Counts the calls of a conversation that read stored content, as far as their arguments tell. Returns too whether
@@ -276,25 +254,27 @@ impl ConversationReducer {
         (reads, is_reading)
     }
 
-    /// The session of a conversation: the one that is held, or a `new` one.
+    /// The session of a conversation, whose new hints name this `reader`, if it matters: the one that is held, or a
+    /// `new` one.
     fn session(
         &self,
         conversation: &str,
-        variant: usize,
+        reader: Option<Option<&str>>,
         bytes: usize,
-        new: impl FnOnce() -> ToolReduction,
+        new: impl FnOnce(&ToolReduction) -> ToolReduction,
     ) -> ToolReduction {
+        let is_right = |one: &&ToolReduction| reader.is_none_or(|name| reader_of(one) == name);
         let mut held = locked(&self.sessions);
-        let key = (conversation.to_owned(), variant);
-        let known = held.all.remove(&key);
-        held.bytes -= known.as_ref().map_or(0, |(_, bytes)| *bytes);
-        let (session, longest) = known.unwrap_or_else(|| (new(), 0));
-        let bytes = bytes.max(longest);
-        if held.all.len() >= HELD || held.bytes + bytes > HELD_BYTES {
-            *held = HeldSessions::default();
+        let (known, longest) = held.remove(conversation).unzip();
+        let session = known.filter(|one| is_right(&one)).unwrap_or_else(|| {
+            let mut variants = self.variants.iter();
+            new(variants.find(is_right).unwrap_or(self.any()))
+        });
+        let bytes = bytes.max(longest.unwrap_or(0)).max(LEAST_HELD);
+        if held.values().map(|(_, bytes)| bytes).sum::<usize>() + bytes > HELD {
+            held.clear();
         }
-        held.bytes += bytes;
-        held.all.insert(key, (session.clone(), bytes));
+        held.insert(conversation.to_owned(), (session.clone(), bytes));
         session
     }
 

@@ -118,7 +118,7 @@ impl Sender {
         let on_break = move |error: &hyper::Error| {
             metrics.add(Metric::BrokenReplies, &[("upstream", &name)], 1);
             let error = ErrorChain(error).to_string();
-            tracing::warn!(error, "the provider's reply broke off");
+            tracing::warn!(upstream = name, error, "the provider's reply broke off");
         };
         let body = watched(body, &parts.headers, on_usage, on_break);
         Ok(Response::from_parts(parts, body))

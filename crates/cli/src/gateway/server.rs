@@ -12,8 +12,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use offcut::backend::{Backend, BackendError};
 use offcut::{ErrorChain, Settings};
 use serde_json::Value;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
@@ -21,6 +21,7 @@ use crate::gateway::breaker::Breaker;
 use crate::gateway::metrics::Metric;
 use crate::gateway::page;
 use crate::gateway::plug::{PlugTenant, check_keys};
+use crate::gateway::reader::Pages;
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::service::Service;
 use crate::gateway::settings::{GatewayError, ServeSettings};
@@ -43,14 +44,12 @@ use crate::lock::locked;
 /// let listener = tokio::net::TcpListener::bind(settings.listen).await?;
 /// let open = |_: &str| Ok::<_, std::io::Error>(Arc::new(Memory::new()) as Arc<dyn Backend>);
 /// let gateway = Gateway::reducing(settings, &Settings::default(), open)?;
-/// gateway.serve(listener, std::future::pending()).await?;
+/// gateway.serve(listener, None, std::future::pending()).await;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct Gateway {
     service: Arc<Service>,
-    /// Listens on `metrics_listen`.
-    monitor: Option<TcpListener>,
 }
 
 impl Gateway {
@@ -86,10 +85,7 @@ impl Gateway {
             .collect::<Result<_, _>>()?;
         let stores = locked(&opened).values().cloned().collect();
         let service = Arc::new(Service::new(settings, reducer, plug, stores)?);
-        Ok(Self {
-            service,
-            monitor: None,
-        })
+        Ok(Self { service })
     }
 
     /// Checks settings without opening a store.
@@ -110,11 +106,10 @@ impl Gateway {
         &self.service.settings
     }
 
-    /// Notes for the person who starts the server: what will not be done, and why.
+    /// Notes for the person who starts a server with these settings: what will not be done, and why.
     #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let (mut notes, reducer) = (Vec::new(), &self.service.reducer);
-        let reduction = reducer.any().settings();
+    pub fn notes(settings: &ServeSettings, reduction: &Settings) -> Vec<String> {
+        let mut notes = Vec::new();
         let long = Settings::default().max_length_for_trunc;
         if reduction.preview_above.is_none() && reduction.max_length_for_trunc >= long {
             notes.push(format!(
@@ -122,15 +117,15 @@ impl Gateway {
                 reduction.max_length_for_trunc
             ));
         }
-        if self.settings().holdout > 0.0 {
-            let share = (self.settings().holdout * 10_000.0).round() / 100.0;
+        if settings.holdout > 0.0 {
+            let share = (settings.holdout * 10_000.0).round() / 100.0;
             notes.push(format!(
                 "{share} % of conversations are left alone, for comparison (`holdout`)"
             ));
         }
-        if self.settings().cut_without_reader {
+        if settings.cut_without_reader {
             notes.push("results are replaced even where the model can't read them back".to_owned());
-        } else if !reducer.shares_machine() {
+        } else if Pages::of(settings, reduction).is_none() {
             let reader = reduction.read_file_tool_name.as_deref();
             notes.push(format!(
                 "agents can't open stored content as files here: only requests that have the tool {} are reduced (GET /v1/read gives its definition), and all others pass unchanged",
@@ -172,45 +167,22 @@ impl Gateway {
         self
     }
 
-    /// Listens on `metrics_listen`, if the settings have it: without this call, [`serve`](Self::serve) does so.
-    ///
-    /// # Errors
-    ///
-    /// [`GatewayError::Settings`] if the address can't be listened on.
-    pub async fn listen_for_monitors(&mut self) -> Result<(), GatewayError> {
-        if let (Some(address), None) = (self.settings().metrics_listen, &self.monitor) {
-            let listener = TcpListener::bind(address).await.map_err(|error| {
-                let problem = format!("{address} can't be listened on: {error}");
-                GatewayError::settings("metrics_listen", problem)
-            })?;
-            self.monitor = Some(listener);
-        }
-        Ok(())
-    }
-
-    /// Serves the clients of `listener` until `stop` is ready. Then no connection is accepted any
-    /// more, and running requests have `shutdown_seconds` to end.
-    ///
-    /// # Errors
-    ///
-    /// The listener can't be used at all. A single connection that fails ends only itself.
+    /// Serves the clients of `listener`, and those who watch the server at `monitor`, until `stop` is ready. Then no
+    /// connection is accepted any more, and running requests have `shutdown_seconds` to end. A connection that fails
+    /// ends only itself.
     pub async fn serve(
-        mut self,
+        self,
         listener: TcpListener,
+        monitor: Option<TcpListener>,
         stop: impl Future<Output = ()>,
-    ) -> Result<(), GatewayError> {
-        // A listener that somebody else has opened is checked as the setting is.
-        let address = listener.local_addr().map_err(GatewayError::Listen)?;
-        ServeSettings {
-            listen: address,
-            ..self.settings().clone()
-        }
-        .check()?;
-        self.listen_for_monitors().await?;
-        let monitor = self.monitor.take().map(|listener| {
-            let monitor = self.door(MONITORS, true);
+    ) {
+        let monitor = monitor.map(|listener| {
+            let service = self.service.clone();
             // It tells how the server stops, so it goes on.
-            tokio::spawn(async move { monitor.accept(listener, &GracefulShutdown::new()).await })
+            tokio::spawn(async move {
+                let connections = GracefulShutdown::new();
+                accept(&service, listener, Callers::Monitors, &connections).await;
+            })
         });
         let service = self.service.clone();
         tokio::spawn(async move {
@@ -219,10 +191,9 @@ impl Gateway {
                 tracing::warn!(%error, "a store takes nothing");
             }
         });
-        let door = self.door(self.settings().max_connections, false);
         let connections = GracefulShutdown::new();
         tokio::select! {
-            () = door.accept(listener, &connections) => {}
+            () = accept(&self.service, listener, Callers::Clients, &connections) => {}
             () = stop => {}
         }
         tracing::info!(running = connections.count(), "stopping");
@@ -232,88 +203,75 @@ impl Gateway {
             tracing::warn!("requests were still running and are cut off");
         }
         monitor.inspect(JoinHandle::abort);
-        Ok(())
-    }
-
-    /// A way in for this many connections at once.
-    fn door(&self, places: usize, is_monitor: bool) -> Door {
-        let settings = self.settings();
-        let header_bytes = usize::try_from(settings.max_header.as_u64()).unwrap_or(usize::MAX);
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(settings.header_seconds))
-            .preserve_header_case(true)
-            .max_headers(offcut_mcp::http::MAX_HEADERS)
-            .max_buf_size(header_bytes);
-        Door {
-            http,
-            service: self.service.clone(),
-            is_monitor,
-            places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
-        }
     }
 }
 
 /// Number of connections at once for those who watch the server.
 const MONITORS: usize = 16;
 
-/// A way in for connections.
-struct Door {
-    http: http1::Builder,
-    service: Arc<Service>,
-    /// True on an address of their own for those who watch the server.
-    is_monitor: bool,
-    places: Arc<Semaphore>,
+/// Those who connect to an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Callers {
+    Clients,
+    Monitors,
 }
 
-impl Door {
-    /// Answers whoever connects.
-    async fn accept(self, listener: TcpListener, connections: &GracefulShutdown) {
-        loop {
-            let place = self.places.clone().acquire_owned().await.ok();
-            match listener.accept().await {
-                Ok((stream, _)) => self.spawn(stream, place, connections),
-                // Neither lasts: the process has too many open files, or the client has gone.
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
+/// Answers whoever connects.
+async fn accept(
+    service: &Arc<Service>,
+    listener: TcpListener,
+    callers: Callers,
+    connections: &GracefulShutdown,
+) {
+    let settings = &service.settings;
+    let header_bytes = usize::try_from(settings.max_header.as_u64()).unwrap_or(usize::MAX);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(settings.header_seconds))
+        .preserve_header_case(true)
+        .max_headers(offcut_mcp::http::MAX_HEADERS)
+        .max_buf_size(header_bytes);
+    let places = match callers {
+        Callers::Clients => settings.max_connections.min(Semaphore::MAX_PERMITS),
+        Callers::Monitors => MONITORS,
+    };
+    let places = Arc::new(Semaphore::new(places));
+    loop {
+        let place = places.clone().acquire_owned().await.ok();
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            // Neither lasts: the process has too many open files, or the client has gone.
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
             }
-        }
-    }
-
-    fn spawn(
-        &self,
-        stream: TcpStream,
-        place: Option<OwnedSemaphorePermit>,
-        connections: &GracefulShutdown,
-    ) {
+        };
         // A reply's first byte leaves as soon as it arrives.
         _ = stream.set_nodelay(true);
-        let (service, is_monitor) = (self.service.clone(), self.is_monitor);
+        let answering = service.clone();
         let answer = service_fn(move |request| {
-            let service = service.clone();
+            let service = answering.clone();
             async move {
-                Ok::<_, Infallible>(match is_monitor {
-                    true => service.monitor(&request).await,
-                    false => service.answer(request).await,
+                Ok::<_, Infallible>(match callers {
+                    Callers::Clients => service.answer(request).await,
+                    Callers::Monitors => service.monitor(&request).await,
                 })
             }
         });
-        let service = self.service.clone();
         let mut stream = TimeoutStream::new(stream);
         // A client that reads nothing for so long gives its place back.
-        let write_pause = Duration::from_secs(service.settings.body_seconds);
-        stream.set_write_timeout(Some(write_pause));
+        stream.set_write_timeout(Some(Duration::from_secs(settings.body_seconds)));
         let stream = TokioIo::new(Box::pin(stream));
-        let connection = connections.watch(self.http.serve_connection(stream, answer));
+        let connection = connections.watch(http.serve_connection(stream, answer));
+        let service = service.clone();
         tokio::spawn(async move {
-            let count = |by| service.metrics.change(Metric::Connections, &[], by);
-            count(i64::from(!is_monitor));
+            let clients = i64::from(callers == Callers::Clients);
+            service.metrics.change(Metric::Connections, &[], clients);
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            count(-i64::from(!is_monitor));
+            service.metrics.change(Metric::Connections, &[], -clients);
             drop(place);
         });
     }

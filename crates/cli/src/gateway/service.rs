@@ -17,7 +17,7 @@ use crate::gateway::secret::Secret;
 use crate::gateway::send::Sender;
 use crate::gateway::settings::{GatewayError, OnFailure, ServeSettings};
 use crate::gateway::upstream::Upstreams;
-use crate::gateway::watch::Watch;
+use crate::gateway::watch::{Look, Watch};
 use crate::gateway::whose::{Readers, Tenants};
 
 /// The parts that all requests share.
@@ -57,7 +57,7 @@ impl Service {
         stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
         let metrics = Arc::<Metrics>::default();
-        metrics.set(Metric::Build, ("version", env!("CARGO_PKG_VERSION")), 1);
+        metrics.set(Metric::Build, &[("version", env!("CARGO_PKG_VERSION"))], 1);
         // Counters that begin later hide their first event from `rate`.
         for reason in PassReason::ALL {
             metrics.add(Metric::Unreduced, &[("reason", reason.name())], 0);
@@ -89,7 +89,7 @@ impl Service {
             let (ready, name) = (store.ready().await, store.name());
             let value = ready.is_ok().into();
             self.metrics
-                .set(Metric::StoreAvailable, ("store", &name), value);
+                .set(Metric::StoreAvailable, &[("store", &name)], value);
             ready.map_err(|error| error.while_doing(name))
         });
         let looks = futures_util::future::join_all(looks).await;
@@ -97,10 +97,18 @@ impl Service {
     }
 
     /// Counts the bytes of a request that was changed, before and after.
-    pub(crate) fn count_bytes(&self, sizes: [(&'static str, u64); 2]) {
-        for (when, bytes) in sizes {
-            self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
+    pub(crate) fn count_bytes(&self, look: &Look) {
+        let Some(sent) = &look.sent else { return };
+        for (when, form) in [("before", &look.would), ("after", sent)] {
+            self.metrics
+                .add(Metric::Bytes, &[("when", when)], form.bytes());
         }
+    }
+
+    /// Counts a request with a conversation.
+    pub(crate) fn count(&self, upstream: &str, outcome: Outcome) {
+        let labels = [("upstream", upstream), ("outcome", outcome.name())];
+        self.metrics.add(Metric::Requests, &labels, 1);
     }
 
     /// Counts and logs what was not replaced. Fails if that is a failure and `on_failure` is `refuse`, which is the

@@ -1,6 +1,7 @@
 //! The settings of the server, the table `[serve]` of a settings file, and the errors of setting it up.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytesize::ByteSize;
@@ -143,7 +144,7 @@ fn wrong(mut error: SettingsError) -> GatewayError {
             "invalid socket address syntax",
             "write an address with a port, such as 127.0.0.1:8787",
         );
-    GatewayError::File(error)
+    GatewayError::Settings(error)
 }
 
 impl ServeSettings {
@@ -182,6 +183,15 @@ impl ServeSettings {
                 );
                 return Err(GatewayError::settings(field, problem));
             }
+        }
+        let is_taken = |other: &SocketAddr| {
+            let (own, other_ip) = (self.listen.ip(), other.ip());
+            let is_same = own == other_ip || own.is_unspecified() || other_ip.is_unspecified();
+            is_same && other.port() == self.listen.port() && other.port() != 0
+        };
+        if self.metrics_listen.as_ref().is_some_and(is_taken) {
+            let problem = "`listen` has this port already: choose another one";
+            return Err(GatewayError::settings("metrics_listen", problem));
         }
         if let Some(name) = self.upstreams.keys().find(|name| self.is_own(name)) {
             let problem = "this is the address of the server itself: write the provider's";
@@ -249,17 +259,9 @@ impl ServeSettings {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// The table `[serve]` can't be read.
-    #[error(transparent)]
-    File(SettingsError),
     /// The settings of the server are wrong.
-    #[error("`serve.{field}`: {problem}")]
-    Settings {
-        /// The field, such as `upstreams.openai`.
-        field: String,
-        /// The problem, and what to do about it.
-        problem: String,
-    },
+    #[error(transparent)]
+    Settings(SettingsError),
     /// The certificates that the system trusts can't be used.
     #[error("the system's certificates can't be used; install its package of CA certificates")]
     Certificates(#[source] rustls::Error),
@@ -269,9 +271,6 @@ pub enum GatewayError {
     /// No thread can be started to work on requests.
     #[error("the server can't start its threads")]
     Threads(#[source] std::io::Error),
-    /// No connection can be accepted.
-    #[error("the server can't accept connections")]
-    Listen(#[source] std::io::Error),
 }
 
 /// Returns true if a name has letters, digits, `-` and `_` only.
@@ -281,16 +280,18 @@ pub(crate) fn is_plain(name: &str) -> bool {
 }
 
 impl GatewayError {
-    pub(crate) fn settings(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        let (field, problem) = (field.into(), problem.into());
-        Self::Settings { field, problem }
+    pub(crate) fn settings(field: impl Display, problem: impl Into<String>) -> Self {
+        let mut error = SettingsError::default();
+        error.field = format!("serve.{field}");
+        error.problem = problem.into();
+        Self::Settings(error)
     }
 
     /// A problem with the entry `name` of a table. A name that could be a key, or a URL with a password, written at
     /// its value's place, is not shown.
     pub(crate) fn entry(table: &str, name: &str, problem: impl Into<String>) -> Self {
         match name.len() < Secret::MIN && is_plain(name) {
-            true => Self::settings(format!("{table}.{name}"), problem),
+            true => Self::settings(format_args!("{table}.{name}"), problem),
             false => Self::settings(table, problem),
         }
     }

@@ -236,20 +236,6 @@ impl Whose {
         self.model = clean(model);
     }
 
-    /// The labels of a metric, with another one.
-    pub(crate) fn labels<'l>(
-        &'l self,
-        name: &'static str,
-        value: &'l str,
-    ) -> [(&'static str, &'l str); 4] {
-        [
-            ("tenant", &self.tenant),
-            ("model", &self.model),
-            ("client", &self.client),
-            (name, value),
-        ]
-    }
-
     /// All senders that are too many to be told apart.
     pub(crate) fn others() -> Self {
         let [tenant, model, client] = ["others"; 3].map(str::to_owned);

@@ -1,10 +1,8 @@
 //! Reads and reduces the body of a request.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode, header};
 use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
 use serde::de::IgnoredAny;
@@ -12,59 +10,19 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::body::Body;
-use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::jobs::memory_for;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::reducer::{Exchange, Pressure, Purpose};
 use crate::gateway::service::Service;
 use crate::gateway::watch::{Look, Prompt};
-use crate::gateway::whose::Client;
 
 /// Bytes that may be moved in one message.
 const LONGEST_MOVE: usize = 8 << 30;
 
-/// A request whose body has been read.
-pub(crate) struct ReceivedRequest {
-    pub(crate) parts: Parts,
-    pub(crate) body: Bytes,
-    pub(crate) exchange: Exchange,
-    pub(crate) client: Client,
-}
-
 impl Service {
-    /// Reduces a body, if that can be done.
-    pub(crate) async fn work(
-        self: &Arc<Self>,
-        request: &ReceivedRequest,
-        pressure: Pressure,
-    ) -> Result<Look, Refusal> {
-        let mut look = Look::unread(request.client.whose.clone(), request.body.len() as u64);
-        let path = request.parts.uri.path();
-        let last = path.rsplit('/').next().unwrap_or_default();
-        if let Some((model, _)) = last.split_once(':') {
-            look.whose.name_model(model);
-        }
-        let Some(tenant) = request.client.tenant.clone() else {
-            return Ok(look.passed(PassReason::NoTenant));
-        };
-        let Some(encoding) = ContentEncoding::of(&request.parts.headers) else {
-            return Ok(look.passed(PassReason::Encoding));
-        };
-        if is_signed(&request.parts.headers) {
-            return Ok(look.passed(PassReason::Signed));
-        }
-        let (service, exchange, read) = (self.clone(), request.exchange, look.clone());
-        let work = move |text, deadline| async move {
-            let reducing = service.reduced(&tenant, exchange, pressure, text, read, deadline);
-            reducing.await
-        };
-        let worked = self.jobs.run(&request.body, encoding, work).await;
-        worked.unwrap_or_else(|reason| Ok(look.passed(reason)))
-    }
-
     /// Reads and reduces a body, as far as there is time.
-    async fn reduced(
+    pub(crate) async fn reduced(
         &self,
         tenant: &str,
         exchange: Exchange,
@@ -105,7 +63,7 @@ impl Service {
         let reducing = reducer.reduce(tenant, exchange, pressure, watch, &mut body, &mut look);
         let outcome = timeout_at(deadline, reducing).await;
         look.outcome = outcome.unwrap_or(Outcome::Passed(PassReason::TooSlow));
-        if matches!(look.outcome, Outcome::Reduced | Outcome::Partly(_)) {
+        if matches!(look.outcome, Outcome::Reduced(_)) {
             let changed = body.to_string();
             look.sent = Some(look.would.changed(&body, changed.len() as u64));
             look.text = Some(changed.into());
@@ -122,7 +80,7 @@ fn is_elsewhere(request: &str) -> bool {
 }
 
 /// Returns true if headers fit one body alone.
-fn is_signed(headers: &HeaderMap) -> bool {
+pub(crate) fn is_signed(headers: &HeaderMap) -> bool {
     let digests = [
         "content-digest",
         "content-md5",

@@ -341,6 +341,9 @@ async fn reads_are_counted_by_the_calls_that_name_the_store() {
             let figures = offcut_cli::gateway::figures(&address).await.unwrap();
             assert_eq!(figures["reads"], reads, "{command}");
             assert_eq!(figures["conversations"][0]["reads"], reads, "{command}");
+            let metrics = server.get("/metrics").await;
+            let counted = format!("\noffcut_reads_total {reads}\n");
+            assert!(metrics.text().contains(&counted), "{command}");
             // Nobody would have sent what only tells of reads.
             would += if reads > before { 0 } else { body.len() };
             assert_eq!(figures["would"], would, "{command}");
@@ -445,11 +448,6 @@ async fn a_listener_is_told_of_every_request_and_the_page_has_the_card() {
     }
     server.post("/v1/chat/completions", &[], "no JSON").await;
     let told = told.lock().unwrap().clone();
-    let outcomes = told.iter().map(|record| record.outcome);
-    assert_eq!(
-        outcomes.collect::<Vec<_>>(),
-        ["unchanged", "reduced", "reduced", "not-understood"]
-    );
     let names = told.iter().map(|record| record.conversation.is_some());
     assert_eq!(names.collect::<Vec<_>>(), [false, true, true, false]);
     assert_eq!((told[1].cut, told[2].cut), (1, 0));

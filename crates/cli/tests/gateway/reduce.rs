@@ -248,7 +248,8 @@ async fn on_loopback_reading_needs_the_key_that_storing_needed() {
         let call = json!({"path": location}).to_string();
         let answer = server.post("/v1/read", headers, &call).await;
         let status = answer.line.split(' ').nth(1).unwrap().to_owned();
-        (status, answer.text().contains("line 1 of"))
+        let has_advice = answer.text().contains("Call again in your next message");
+        (status, answer.text().contains("line 1 of"), has_advice)
     };
     let (one, two) = (send("one", "a").await, send("two", "b").await);
     let without = {
@@ -258,7 +259,8 @@ async fn on_loopback_reading_needs_the_key_that_storing_needed() {
     };
     // A key that the provider does not take reads nothing, not even what came with it.
     assert_eq!(send("one", "refused").await, one);
-    let (allowed, denied) = (("200".to_owned(), true), ("403".to_owned(), false));
+    let allowed = ("200".to_owned(), true, false);
+    let denied = ("200".to_owned(), false, true);
     let other = one.replace("one", "two");
     for (key, location, expected) in [
         ("a", &one, &allowed),
@@ -280,13 +282,38 @@ async fn on_loopback_reading_needs_the_key_that_storing_needed() {
     assert_eq!(read(&[("x-api-key", "a")], &one).await, denied);
     // One conversation does not lead into another, however the path is put.
     let both = format!("{}/../../../{}", one, two.rsplit_once("serve/").unwrap().1);
-    let (_, is_read) = read(&[("Authorization", "Bearer a")], &both).await;
+    let (_, is_read, _) = read(&[("Authorization", "Bearer a")], &both).await;
     assert!(!is_read);
     let token = bearer(page.split_once('#').unwrap().1);
     for location in [&one, &two, &without] {
         assert_eq!(read(&[], location).await.0, "401");
         assert_eq!(read(&[("Authorization", &token)], location).await, allowed);
     }
+}
+
+#[tokio::test]
+async fn l4_what_was_replaced_stays_so_if_the_tools_change() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let change = |settings: &mut ServeSettings| settings.cut_without_reader = true;
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let read = json!([{"type": "function", "function": {"name": "Read"}}]);
+    let mut sent = Vec::new();
+    // The last ones through a process that has not seen the others.
+    for lists in [
+        [shell(), read.clone(), json!([])],
+        [json!([]), read, shell()],
+    ] {
+        let server = Server::reducing(&provider.url, &store, change).await;
+        for tools in lists {
+            let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &tools);
+            let answer = server.post(&path, &[], &body).await;
+            assert_eq!(answer.header("x-offcut"), Some("reduced"), "{tools}");
+            let body: Value = serde_json::from_str(provider.last().text()).unwrap();
+            sent.push(body["messages"].clone());
+        }
+    }
+    sent.dedup();
+    assert_eq!(sent.len(), 1, "{sent:?}");
 }
 
 #[tokio::test]

@@ -169,6 +169,38 @@ fn every_command_names_the_settings_file_in_its_errors() {
     }
 }
 
+#[cfg(feature = "serve")]
+#[test]
+fn checking_says_what_a_server_would_say_at_its_start() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("offcut.toml");
+    let check = |serve: &str| {
+        let written = format!("preset = \"recommended\"\nbackend = \"memory:\"\n{serve}");
+        std::fs::write(&file, written).unwrap();
+        run(&["config", "check", text(&file)], "")
+    };
+    let unread = "agents can't open stored content as files here";
+    let ran = check("[serve]\nholdout = 0.1\n");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        ran.err.contains(unread) && ran.err.contains("10 % of conversations"),
+        "{ran:?}"
+    );
+    assert!(
+        !check("").err.contains("serve"),
+        "nothing asks for a server"
+    );
+    for metrics in ["127.0.0.1:9000", "0.0.0.0:9000"] {
+        let serve = format!(
+            "expose = true\ntenant_key = \"0123456789abcdef\"\nmetrics_listen = \"{metrics}\""
+        );
+        let ran = check(&format!("[serve]\nlisten = \"127.0.0.1:9000\"\n{serve}\n"));
+        assert_eq!(ran.code, 2, "{ran:?}");
+        let problem = "`serve.metrics_listen`: `listen` has this port already";
+        assert!(ran.err.contains(problem), "{ran:?}");
+    }
+}
+
 #[test]
 fn checking_names_missing_directories_and_creates_none() {
     let folder = tempdir().unwrap();

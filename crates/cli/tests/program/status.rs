@@ -3,7 +3,7 @@
 #![cfg(all(feature = "serve", unix))]
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -311,7 +311,7 @@ fn a_server_that_cannot_start_says_why() {
         format!("[serve]\nmetrics_listen = \"{taken}\"\n"),
     )
     .unwrap();
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--log-json"];
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--json"];
     let ran = user.run(&[&serve[..], &["--config", settings.to_str().unwrap()]].concat());
     assert_eq!((ran.code, &*ran.out), (1, ""), "{ran:?}");
     // Notes and the error are JSON as the rest of the log is.
@@ -320,15 +320,17 @@ fn a_server_that_cannot_start_says_why() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<Value> = lines.collect();
-    let says = |line: &Value, what: &str| line["message"].as_str().unwrap().contains(what);
-    assert!(lines.iter().any(|line| says(line, "stay whole")), "{ran:?}");
-    let error = lines.last().unwrap();
-    let problem = format!("`serve.metrics_listen`: {taken} can't be listened on");
-    assert!(says(error, &problem), "{error}");
-    assert_eq!(
-        (&error["level"], &error["code"]),
-        (&"ERROR".into(), &1.into())
+    let says = |line: &Value, field: &str, what: &str| line[field].as_str().unwrap().contains(what);
+    let mut notes = lines.iter().filter(|line| line["message"].is_string());
+    assert!(
+        notes.any(|line| says(line, "message", "stay whole")),
+        "{ran:?}"
     );
+    let error = lines.last().unwrap();
+    let problem = format!("{taken} can't be listened on");
+    assert!(says(error, "error", &problem), "{error}");
+    assert!(says(error, "hint", "`metrics_listen`"), "{error}");
+    assert_eq!(error["code"], 1);
     if cfg!(target_os = "linux") {
         let ran = user.run(&[&serve[..], &["--require-store", "--backend", "/proc/x/y"]].concat());
         assert!(ran.err.contains("/proc/x/y"), "{ran:?}");
@@ -337,6 +339,40 @@ fn a_server_that_cannot_start_says_why() {
             "{ran:?}"
         );
     }
+}
+
+#[test]
+fn with_json_a_server_says_everything_in_lines_of_json() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let provider = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        // A reply that breaks off.
+        let (mut stream, _) = listener.accept().unwrap();
+        _ = stream.read(&mut [0; 1024]);
+        let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}";
+        stream.write_all(reply).unwrap();
+    });
+    let user = User::new();
+    let args = ["--listen", "127.0.0.1:0", "--json"];
+    let mut server = user.serve(&provider, "cut_without_reader = true", &args);
+    server.call(1);
+    let log = server.log();
+    assert!(server.ends_by("INT"));
+    let said = std::io::read_to_string(log).unwrap();
+    let lines = said.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let line_of = |message: &str| {
+        lines
+            .iter()
+            .find(|line| line["message"] == message)
+            .unwrap()
+    };
+    let location = line_of("tool result reduced")["location"].as_str().unwrap();
+    assert!(Path::new(location).exists(), "{location}");
+    assert_eq!(
+        line_of("the provider's reply broke off")["upstream"],
+        "openai"
+    );
 }
 
 #[test]

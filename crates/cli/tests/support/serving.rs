@@ -92,7 +92,12 @@ impl User {
             "preset = \"recommended\"\n[serve]\n{table}\n[serve.upstreams]\nopenai = \"http://{provider}\"\n"
         );
         fs::write(&settings, written).unwrap();
-        let always = ["serve", "--config", text(&settings), "--log", "warn"];
+        let level = if args.contains(&"--json") {
+            "info"
+        } else {
+            "warn"
+        };
+        let always = ["serve", "--config", text(&settings), "--log", level];
         // Its sweeps look for the transcripts of agents.
         let home = self.0.path();
         let mut command = command_of_user(&[&always, args].concat(), home, home);
@@ -100,6 +105,9 @@ impl User {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();
         out.read_line(&mut url).unwrap();
+        if let Ok(said) = serde_json::from_str::<Value>(&url) {
+            url = said["url"].as_str().unwrap().to_owned();
+        }
         let port = url.trim_end().rsplit_once(':').unwrap().1;
         let is_own = |page: &String| page.contains(&format!(":{port}/"));
         let mut pages = self

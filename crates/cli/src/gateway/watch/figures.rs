@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::miss::{ExpectedCache, MissSums, PromptMiss, RecentPrompts};
 use super::prompt::{Prompt, Size};
+use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::naming::Group;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::whose::Whose;
@@ -88,12 +89,6 @@ impl Look {
         Self { outcome, ..self }
     }
 
-    /// The bytes of the body as it came and as it goes on, each with its name in metrics.
-    pub(crate) fn sizes(&self) -> [(&'static str, u64); 2] {
-        let sent = self.sent.as_ref().unwrap_or(&self.would);
-        [("before", self.would.bytes()), ("after", sent.bytes())]
-    }
-
     /// Adds what a report decides for the first time.
     pub(crate) fn add(&mut self, report: &Report) {
         for decision in &report.decisions {
@@ -139,8 +134,6 @@ pub struct RequestRecord {
     /// say.
     pub model: String,
     pub client: String,
-    /// The outcome: `reduced`, `recovered`, `unchanged`, or the reason for which the request passed open.
-    pub outcome: &'static str,
     /// Number of results that were cut for the first time, and of those that were cleared.
     pub cut: u64,
     pub cleared: u64,
@@ -190,7 +183,7 @@ impl AddAssign<&RequestRecord> for Totals {
 /// A call whose provider will say what it bills.
 #[derive(Debug)]
 pub(crate) struct AwaitedBill {
-    pub(crate) whose: Whose,
+    whose: Whose,
     /// The conversation, if it is known, the number of the call, and what the cache should hold of it.
     expected: Option<(String, u64, ExpectedCache)>,
 }
@@ -325,10 +318,6 @@ impl State {
             conversation: look.conversation.clone().filter(|name| name != upstream),
             model: whose.model.clone(),
             client: whose.client.clone(),
-            outcome: match look.outcome {
-                Outcome::Passed(reason) => reason.name(),
-                other => other.name(),
-            },
             cut,
             cleared,
             before: would.after(&Prompt::default()),
@@ -396,6 +385,33 @@ impl State {
             whose
         } else {
             Whose::others()
+        }
+    }
+
+    /// Sets the metrics that are figures of the page too.
+    pub(crate) fn write(&self, metrics: &Metrics) {
+        metrics.set(Metric::Reads, &[], self.totals.reads);
+        for (whose, (totals, billed)) in &self.senders {
+            for (metric, kind, value, amount) in [
+                (Metric::SenderBytes, "when", "before", totals.would),
+                (Metric::SenderBytes, "when", "after", totals.sent),
+                (Metric::SenderTokens, "kind", "fresh", billed.fresh),
+                (
+                    Metric::SenderTokens,
+                    "kind",
+                    "cached",
+                    billed.cached.unwrap_or(0),
+                ),
+                (Metric::SenderTokens, "kind", "written", billed.written),
+            ] {
+                let labels = [
+                    ("tenant", &*whose.tenant),
+                    ("model", &whose.model),
+                    ("client", &whose.client),
+                    (kind, value),
+                ];
+                metrics.set(metric, &labels, amount);
+            }
         }
     }
 

@@ -255,10 +255,14 @@ impl Server {
     pub(crate) async fn run(gateway: Gateway) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let monitor = match gateway.settings().metrics_listen {
+            Some(address) => Some(TcpListener::bind(address).await.unwrap()),
+            None => None,
+        };
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(async move {
             let stopped = async { _ = stopped.await };
-            gateway.serve(listener, stopped).await.unwrap();
+            gateway.serve(listener, monitor, stopped).await;
         });
         Self {
             address,

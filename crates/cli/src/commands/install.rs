@@ -44,7 +44,7 @@ pub(crate) fn install(args: &args::Place, json: bool) -> Result<ExitCode, Failur
     }
     let mut arguments = agent.to_string();
     if let Some(project) = &args.project {
-        arguments += &format!(" --project {}", project.display());
+        arguments += &format!(" --project {}", output::quoted(&project.to_string_lossy()));
     }
     text += &format!(
         "New sessions use it. `offcut doctor {arguments}` tries it; `offcut uninstall {arguments}` takes it out.\n"

@@ -7,21 +7,60 @@ use offcut::backend::StoreUrl;
 use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport};
 use offcut::{TokenCounter, ToolPolicy, ToolReduction};
 
+use crate::agents::layout::Home;
+use crate::agents::transcripts;
 use crate::failure::{Failure, OrFail as _, chain, code_of};
+use crate::output::Progress;
 use crate::{args, output, settings, stores, units};
 
+const NOT_SWEPT: &str = "nothing was swept";
+
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
-    if args.live.is_empty() && !args.nothing_is_live {
+    if !args.stores.is_empty() && args.live.is_empty() && !args.nothing_is_live {
         return Err(Failure::usage(
             "nothing says which conversations are live, so anything could be removed",
             "pass every folder of transcripts with --live, or --nothing-is-live if there is none",
         ));
     }
+    if args.stores.is_empty() {
+        output::note(&format!("the store is {}", settings::user_store()?));
+    }
+    let report = sweep(args)?;
+    for failure in &report.failed {
+        let location = output::visible(failure.location.as_str());
+        output::warn(&format!("{location}: {}", failure.error));
+    }
+    if json {
+        output::write_json(&report)?;
+    } else {
+        output::write(&table(&report))?;
+    }
+    if [report.live, report.kept, report.removed]
+        .iter()
+        .all(|tally| tally.count == 0)
+    {
+        output::note("nothing is stored there: use the stores, --root and --session of the agents");
+    }
+    if report.dry_run {
+        output::note("nothing was changed: this was a dry run; pass --apply to sweep");
+    }
+    Ok(code_of(report.failed.is_empty()))
+}
+
+/// Sweeps the named stores, or else the user's, for which all transcripts of agents that are known are live too.
+pub(super) fn sweep(args: &args::Sweep) -> Result<SweepReport, Failure> {
+    let (mut folders, mut urls) = (args.live.clone(), args.stores.clone());
+    if urls.is_empty() {
+        urls.push(settings::user_store()?);
+        if !args.nothing_is_live {
+            folders.extend(transcripts::folders(&Home::required()?).or_fail(NOT_SWEPT)?);
+        }
+    }
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     // The stores are opened without the agents' settings, which play no part in a sweep.
     let mut builder = ToolReduction::builder().root_dir(&*args.root);
-    for (number, url) in args.stores.iter().enumerate() {
+    for (number, url) in urls.iter().enumerate() {
         if !args.is_a_store {
             refuse_other_directories(url)?;
         }
@@ -44,47 +83,27 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
 
     // Before anything live is looked at.
     let now = SystemTime::now();
-    let live = args
+    let mut live = args
         .keep_session
         .iter()
         .fold(Live::new(), |live, id| live.session(id));
-    let live = args
-        .live
-        .iter()
-        .try_fold(live, Live::folder)
-        .map_err(|error| {
-            let hint = "nothing was swept: pass only folders of transcripts in text files";
-            Failure::usage(chain(&error), hint)
-        })?;
+    let progress = Progress::new("folders of transcripts");
+    for (read, folder) in folders.iter().enumerate() {
+        output::detail(&format!("transcripts in {}", folder.display()));
+        progress.show(read + 1, folders.len(), read as f64 / folders.len() as f64);
+        live = live
+            .folder(folder)
+            .or_refuse(NOT_SWEPT, "pass only folders of transcripts in text files")?;
+    }
     let mut policy = SweepPolicy::new().idle(args.idle);
     (policy.quota_bytes, policy.dry_run) = (args.quota, !args.apply);
     let swept = runtime.block_on(offcut::sweep::sweep(&reduction, &live, &policy, now));
-    let report = swept.map_err(|error| match error {
+    swept.map_err(|error| match error {
         SweepError::Idle { .. } => {
             Failure::usage(chain(&error), "omit --idle for the default, 30d")
         }
         _ => Failure::new(chain(&error)).hint("nothing was swept: fix the cause, and sweep again"),
-    })?;
-
-    for failure in &report.failed {
-        let location = output::visible(failure.location.as_str());
-        output::warn(&format!("{location}: {}", failure.error));
-    }
-    if json {
-        output::write_json(&report)?;
-    } else {
-        output::write(&table(&report))?;
-    }
-    if [report.live, report.kept, report.removed]
-        .iter()
-        .all(|tally| tally.count == 0)
-    {
-        output::note("nothing is stored there: use the stores, --root and --session of the agents");
-    }
-    if report.dry_run {
-        output::note("nothing was changed: this was a dry run; pass --apply to sweep");
-    }
-    Ok(code_of(report.failed.is_empty()))
+    })
 }
 
 /// Fails if `url` names a directory that is not a store. The directory is not searched for content:

@@ -7,6 +7,7 @@
 use std::io::Write as _;
 
 use offcut::agent::Tool;
+use offcut::backend::Memory;
 use offcut::format::{Message, Messages, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::preview::Preview;
@@ -15,9 +16,9 @@ use regex::Regex;
 use serde_json::json;
 
 use super::naive_tests::{arrive, real_transcripts, text_of};
-use super::scratch;
 use crate::transcript::Source;
 use crate::{settings, stores};
+use offcut::backend::Memory;
 
 /// Number of places that previews quote, and of those at which the text has something else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +143,7 @@ const POLICY: &str = "preset = \"recommended\"\npreview_above = 1_500\nkeep_file
 fn build(is_shifted: bool) -> ToolReduction {
     let builder = ToolReduction::builder()
         .settings(Settings::from_toml(POLICY).unwrap(), stores::open)
-        .backend(scratch());
+        .backend(Memory::new());
     let builder = if is_shifted {
         builder.preview_with(|of| shifted(&Preview::Mixed.show(of.text, of.budget)))
     } else {

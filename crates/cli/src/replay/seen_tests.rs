@@ -5,7 +5,7 @@ use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
 use super::naive_tests::{naive, real_transcripts};
-use super::{Figures, Read, Ruler, Script, scratch};
+use super::{Figures, Read, Ruler, Script};
 use crate::evidence::Kind;
 use crate::settings;
 
@@ -21,8 +21,9 @@ fn figures(messages: &[Message], toml: &str) -> Figures {
 }
 
 fn build(toml: &str) -> ToolReduction {
-    let settings = Settings::from_toml(toml).unwrap();
-    settings::build(&settings, "a test", Some(scratch()), crate::stores::open).unwrap()
+    let mut settings = Settings::from_toml(toml).unwrap();
+    settings::forget_stores(&mut settings);
+    settings::build(&settings, "a test").unwrap()
 }
 
 /// Cuts each result of over 600 bytes to its first 150 and last 150 bytes, and arguments when old.
@@ -164,20 +165,6 @@ fn a_hidden_verdict_and_a_hidden_failure_are_flagged() {
         *content = vec![format!("{}\n12 pass\n0 fail", "x of y\n".repeat(300)).into()];
     }
     assert_eq!(lost(&shown, Kind::Verdict), (1, 1));
-}
-
-#[test]
-fn old_text_that_an_edit_repeats_is_flagged() {
-    let edit = r#"{"path": "src/zone_file.rs", "old_string": "let zone = 1;\n    let area = 2;", "new_string": "-"}"#;
-    let edits = planted(
-        "x",
-        "src/zone_file.rs\n12→let zone = 1;\n13→    let area = 2;",
-        Message::calls(vec![ToolCall::new("c2", "edit", edit)]),
-    );
-    assert_eq!(lost(&edits, Kind::Edit), (1, 0));
-    let whole = "skip_truncation = true\nskip_clear = true";
-    let count = figures(&edits, whole).seen.count(Kind::Edit);
-    assert_eq!((count.needed, count.seen), (1, 1));
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn o4_no_argument_with_a_secret_is_shown() {
         let with_equals = format!("--backend={url}");
         let as_policy = format!("mine={url}");
         let misspelt = format!("--backnd={url}");
-        let commands: [&[&str]; 30] = [
+        let commands: [&[&str]; 29] = [
             &[
                 "truncate",
                 "--config",
@@ -118,24 +118,7 @@ fn o4_no_argument_with_a_secret_is_shown() {
                 url,
             ],
             &["clear", "--config", "eino", "--backend", url],
-            &[
-                "clear",
-                "--config",
-                "eino",
-                "--backend",
-                store,
-                "--format",
-                url,
-            ],
-            &[
-                "clear",
-                "--config",
-                "eino",
-                "--backend",
-                store,
-                "--report",
-                url,
-            ],
+            &["clear", "--config", "eino", "--backend", store, url],
             &["read", "--config", "eino", "--backend", url, "trunc/a"],
             &["read", "--config", "eino", "--backend", store, url],
             &[
@@ -222,7 +205,7 @@ fn o4_no_url_of_a_settings_file_is_shown_with_its_secret() {
                     &["config", "check", settings, "--json"],
                     &["truncate", "--config", settings, "--tool", "f"],
                     &["truncate", "--config", settings, "--tool", "f", "--json"],
-                    &["clear", "--config", settings, "--report", "report.json"],
+                    &["clear", "--config", settings, "--json"],
                     &["read", "--config", settings, "trunc/a"],
                     &[
                         "replay",

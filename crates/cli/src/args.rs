@@ -434,7 +434,7 @@ pub(crate) struct Mcp {
     /// stdio. With a command, each session has a server of its own. Port 0 takes one that is free; the
     /// URL is written to stdout.
     #[cfg(feature = "serve")]
-    #[arg(long, value_name = "ADDRESS", help_heading = LISTEN, value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", help_heading = LISTEN)]
     pub(crate) listen: Option<SocketAddr>,
     /// Let other machines connect, if the address allows it. Whoever can connect can use the server, and
     /// read stored results whose names it knows.
@@ -469,7 +469,7 @@ pub(crate) struct Mcp {
 pub(crate) struct Serve {
     /// The address to listen on, instead of the settings' own or 127.0.0.1:8787. Port 0 takes one
     /// that is free.
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
     /// Let other machines connect, if the address or a proxy in front allows it. Needs `tenant_key` in the settings.
     #[arg(long)]
@@ -493,12 +493,6 @@ pub(crate) struct Serve {
     pub(crate) log_json: bool,
     #[command(flatten)]
     pub(crate) of_user: OfUser,
-}
-
-#[cfg(feature = "serve")]
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "write an address with a port, such as 127.0.0.1:8787".to_owned())
 }
 
 fn format() -> impl TypedValueParser<Value = WireFormat> {

@@ -19,15 +19,15 @@ pub(crate) fn command() -> Command {
         *command.get_styles().get_header(),
         *command.get_styles().get_literal(),
     );
-    let (mut list, mut rest) = (String::new(), COMMANDS.lines().peekable());
+    let rows = COMMANDS.lines().filter(|line| !line.is_empty());
+    let (mut list, mut rest) = (String::new(), rows.peekable());
     while let Some(line) = rest.next() {
         let Some((name, page)) = line
             .trim_start()
             .split_once(' ')
             .filter(|_| line.starts_with(' '))
         else {
-            let colon = if line.is_empty() { "" } else { ":" };
-            _ = writeln!(list, "{title}{line}{colon}{title:#}");
+            _ = writeln!(list, "\n{title}{line}:{title:#}");
             continue;
         };
         let mut end = format!("{title}Examples:{title:#}\n");
@@ -42,7 +42,7 @@ pub(crate) fn command() -> Command {
         }
     }
     command.help_template(StyledStr::from(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}\n{title}Global options:{title:#}\n{{options}}{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\n{title}Global options:{title:#}\n{{options}}{{after-help}}"
     )))
 }
 

@@ -259,10 +259,7 @@ pub(crate) fn table<const COLUMNS: usize>(
     all.extend(rows.map(|row| row.map(short).to_vec()));
     let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..COLUMNS).filter_map(width).collect();
-    let (on, off) = match is_coloured() {
-        true => (HEAD.render().to_string(), HEAD.render_reset().to_string()),
-        false => Default::default(),
-    };
+    let style = if is_coloured() { HEAD } else { Style::new() };
     let mut text = String::new();
     for (at, row) in all.into_iter().enumerate() {
         let cells = row.into_iter().zip(&widths).enumerate();
@@ -272,7 +269,7 @@ pub(crate) fn table<const COLUMNS: usize>(
         });
         let line = cells.collect::<Vec<String>>().join("  ");
         text += &match at {
-            0 => format!("{on}{}{off}\n", line.trim_end()),
+            0 => format!("{style}{}{style:#}\n", line.trim_end()),
             _ => format!("{}\n", line.trim_end()),
         };
     }

@@ -21,7 +21,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 fn with_files(script: &str) -> String {
     let names = READY.map(|(name, _)| name);
     let zsh = format!("({})", names.join(" "));
-    let files = format!("{{_alternative \"policies:policy:{zsh}\" \"files:file:_files\"}}");
+    let files = format!("{{_alternative \"policies\\:policy\\:{zsh}\" \"files\\:file\\:_files\"}}");
     let fish = names.map(|name| format!("{name}\\t''")).join("\n");
     let fish = format!("-r -f -a \"{fish}\"");
     let both = fish.replacen("-f", "-F", 1);

@@ -107,7 +107,7 @@ fn completions_know_policies_agents_formats_and_levels() {
     }
     let zsh = succeed(&["completions", "zsh"], "");
     assert!(
-        zsh.contains(r#"{_alternative "policies:policy:(recommended "#)
+        zsh.contains(r#"{_alternative "policies\:policy\:(recommended "#)
             && zsh.contains("_files -/")
     );
     let fish = succeed(&["completions", "fish"], "");

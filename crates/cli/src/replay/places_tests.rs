@@ -18,7 +18,6 @@ use serde_json::json;
 use super::naive_tests::{arrive, real_transcripts, text_of};
 use crate::transcript::Source;
 use crate::{settings, stores};
-use offcut::backend::Memory;
 
 /// Number of places that previews quote, and of those at which the text has something else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use crate::units;
 
 const EXIT_CODES: &str = concat!(
     "\
-Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
+Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped, \
 or something could not be swept. After 1 and 2, truncate, clear and reduce have passed their input on unchanged.
 
 More: ",

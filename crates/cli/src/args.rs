@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// The conversation is a JSON list of messages, or a request's body that holds one; the output has
     /// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
     /// byte. With --json, the output is {"body": …, "report": …}.
-    Clear(Reduction),
+    Clear(Conversation),
     /// Reduce a whole request, read from stdin, and print the one to send.
     ///
     /// Every result over the limit is truncated as it would have been when it arrived, and then old
@@ -92,7 +92,7 @@ pub(crate) enum Command {
     /// and may be the original each time: what was decided in an earlier call is written down in the
     /// store, and is repeated byte for byte. If there is nothing to do, or something fails, the input is
     /// passed on byte for byte. With --json, the output is {"body": …, "report": …}.
-    Reduce(Reduction),
+    Reduce(Conversation),
     Read(Read),
     Sweep(Sweep),
     /// Sweep the user's store. Hooks and servers start this command.
@@ -157,6 +157,16 @@ pub(crate) struct Truncate {
     /// The arguments of the call.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
+}
+
+/// A conversation on stdin.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Conversation {
+    /// The format of the messages, in place of the one that is detected.
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub(crate) format: Option<WireFormat>,
     #[command(flatten)]
     pub(crate) reduction: Reduction,
 }

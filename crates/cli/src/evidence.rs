@@ -111,18 +111,22 @@ impl<'m> MessageText<'m> {
 pub(crate) fn argued(arguments: &str) -> Vec<String> {
     let mut strings = Vec::new();
     match serde_json::from_str(arguments) {
-        Ok(arguments) => each_string(&arguments, &mut |text| strings.push(text.to_owned())),
+        Ok(arguments) => each_string("", &arguments, &mut |_, text| strings.push(text.to_owned())),
         Err(_) => strings.push(arguments.to_owned()),
     }
     strings
 }
 
-/// Shows all strings in a value.
-fn each_string(value: &Value, see: &mut impl FnMut(&str)) {
+/// Shows all strings in a value, each after the name of the field that it is in.
+pub(crate) fn each_string(field: &str, value: &Value, see: &mut impl FnMut(&str, &str)) {
     match value {
-        Value::String(text) => see(text),
-        Value::Array(values) => values.iter().for_each(|value| each_string(value, see)),
-        Value::Object(fields) => fields.values().for_each(|value| each_string(value, see)),
+        Value::String(text) => see(field, text),
+        Value::Array(values) => values
+            .iter()
+            .for_each(|value| each_string(field, value, see)),
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(field, value)| each_string(field, value, see)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -182,11 +186,13 @@ pub(crate) enum Kind {
     Failing,
     /// A name or a line from arguments of the agent's own earlier calls.
     Own,
+    /// An edit's old text.
+    Edit,
 }
 
 impl Kind {
     /// All kinds in their order, with their names in tables.
-    pub(crate) const ALL: [(Self, &str); 9] = [
+    pub(crate) const ALL: [(Self, &str); 10] = [
         (Self::Name, "named"),
         (Self::Quote, "quoted"),
         (Self::Number, "numbers"),
@@ -196,11 +202,12 @@ impl Kind {
         (Self::Verdict, "verdicts"),
         (Self::Failing, "failing"),
         (Self::Own, "own"),
+        (Self::Edit, "edits"),
     ];
 
     /// Returns true if an agent that lacks it would have to read it back.
     pub(crate) fn is_read_back(self) -> bool {
-        !matches!(self, Self::Verdict | Self::Failing)
+        !matches!(self, Self::Verdict | Self::Failing | Self::Edit)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Reads JSON only if nothing gets lost: no duplicate keys, and no integers with more digits than are kept.
+//! Reads JSON only if nothing gets lost: no duplicate keys, and no numbers with more digits than
+//! are kept.
 
 use offcut::json::{JsonText, Kind, Node, View};
 use serde::de::DeserializeOwned;
@@ -11,7 +12,7 @@ pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> 
     let doubled = text.doubled_key();
     let doubled = doubled.map(|(key, at)| (format!("the key `{key}` is there twice"), at));
     let long = || {
-        let problem = "an integer has more digits than can be kept".to_owned();
+        let problem = "a number has more digits than can be kept".to_owned();
         Some((problem, long_number(&text, Node::root(&text))?))
     };
     let Some((problem, at)) = doubled.or_else(long) else {
@@ -23,15 +24,15 @@ pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> 
     Err(format!("{problem} at line {line} column {column}"))
 }
 
-/// The place of the first integer in `node` that becomes a float.
+/// The place of the first number in `node` that reading it changes.
 fn long_number(text: &JsonText, node: Node<'_>) -> Option<usize> {
     let range = node.range();
     match node.kind() {
         Kind::Number => {
             let number = &text.as_str()[range.clone()];
             let read: Value = serde_json::from_str(number).unwrap_or_default();
-            let is_integer = !number.contains(['.', 'e', 'E']) && number != "-0";
-            (is_integer && read.is_f64()).then_some(range.start)
+            let is_kept = decimal(&read.to_string()) == decimal(number);
+            (!is_kept).then_some(range.start)
         }
         Kind::Array => node.items().find_map(|item| long_number(text, item)),
         Kind::Object => node
@@ -39,6 +40,22 @@ fn long_number(text: &JsonText, node: Node<'_>) -> Option<usize> {
             .find_map(|(_, value)| long_number(text, value)),
         Kind::Null | Kind::Bool | Kind::String => None,
     }
+}
+
+/// Splits a number into its digits, without zeros around them, and the power of ten of its last
+/// digit.
+fn decimal(number: &str) -> Option<(String, i64)> {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
+    let kept = digits.trim_end_matches('0');
+    if kept.is_empty() {
+        return Some((String::new(), 0));
+    }
+    let power: i64 = exponent.parse().ok()?;
+    let power =
+        power.checked_add(digits.len() as i64 - kept.len() as i64 - fraction.len() as i64)?;
+    Some((kept.trim_start_matches('0').to_owned(), power))
 }
 
 #[cfg(test)]
@@ -56,8 +73,10 @@ mod tests {
         for (text, problem) in [
             (
                 "[1,\n 123456789012345678901]",
-                "an integer has more digits than can be kept at line 2 column 2",
+                "a number has more digits than can be kept at line 2 column 2",
             ),
+            ("[0.10000000000000000555]", "a number has more digits"),
+            ("[1e-400]", "a number has more digits"),
             ("[1e400]", "number out of range"),
             (
                 r#"[{"a": 1, "\u0061": 2}]"#,

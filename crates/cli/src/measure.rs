@@ -1,5 +1,6 @@
-//! The needs of a turn: names, lines, values, outcomes, and its own earlier words.
+//! The needs of a turn: names, lines, values, outcomes, its own earlier words, and old texts of edits.
 
+mod edits;
 mod outcomes;
 mod values;
 
@@ -11,7 +12,7 @@ use crate::evidence::{Kind, MessageText, Need, Read, names, quotable, unnumbered
 /// The needs of each turn of a transcript, in order.
 pub(crate) fn needs(read: &Read<'_>) -> Vec<Vec<Need>> {
     let mut turns = taken(read);
-    for more in [own(read), outcomes::of(read)] {
+    for more in [own(read), edits::of(read), outcomes::of(read)] {
         for (turn, more) in turns.iter_mut().zip(more) {
             turn.extend(more);
         }

@@ -141,7 +141,7 @@ fn with(loss: Loss) -> Replay {
 /// The claims that a loss must change: where hints lead, and the price of reading back.
 fn claims(replay: &Replay) -> (bool, bool, bool, u64) {
     let seen = replay.figures.seen;
-    let all = [Kind::Number, Kind::Flag];
+    let all = [Kind::Number, Kind::Flag, Kind::Edit];
     let is_readable = all.map(|kind| seen.count(kind)).iter().all(|count| {
         assert!(count.needed > 0 && count.seen == 0, "{count:?}");
         count.readable == count.needed

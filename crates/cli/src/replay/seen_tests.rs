@@ -168,6 +168,20 @@ fn a_hidden_verdict_and_a_hidden_failure_are_flagged() {
 }
 
 #[test]
+fn old_text_that_an_edit_repeats_is_flagged() {
+    let edit = r#"{"path": "src/zone_file.rs", "old_string": "let zone = 1;\n    let area = 2;", "new_string": "-"}"#;
+    let edits = planted(
+        "x",
+        "src/zone_file.rs\n12→let zone = 1;\n13→    let area = 2;",
+        Message::calls(vec![ToolCall::new("c2", "edit", edit)]),
+    );
+    assert_eq!(lost(&edits, Kind::Edit), (1, 0));
+    let whole = "skip_truncation = true\nskip_clear = true";
+    let count = figures(&edits, whole).seen.count(Kind::Edit);
+    assert_eq!((count.needed, count.seen), (1, 1));
+}
+
+#[test]
 fn own_words_in_cleared_arguments_are_flagged_and_read_back() {
     let long = format!(
         r#"{{"text": "const only_here = 7; {}"}}"#,

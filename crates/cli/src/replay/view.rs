@@ -83,7 +83,7 @@ impl ReplacedText {
             Kind::Own => self.has_words(text),
             // A verdict has one or two pieces, each in a line.
             Kind::Verdict => text.split('\n').all(|piece| self.plain.contains(piece)),
-            Kind::Failing => self.plain.contains(text),
+            Kind::Failing | Kind::Edit => self.plain.contains(text),
             kind => self.keys.contains(&key(kind, text)),
         }
     }
@@ -113,14 +113,25 @@ fn texts_of(message: &Message) -> Vec<String> {
     texts
 }
 
-/// The offset of `text` in stored content. Stored arguments spell it as JSON does.
+/// The offset of `text` in stored content, or of the line in which it begins. Stored arguments spell
+/// it as JSON does, and a file reader's result has numbers before its lines.
 pub(super) fn position(original: &str, text: &str) -> Option<usize> {
     let spelled = || {
         let spelled = serde_json::to_string(text).ok()?;
         let spelled = &spelled[1..spelled.len() - 1];
         (spelled != text).then(|| original.find(spelled)).flatten()
     };
-    original.find(text).or_else(spelled)
+    let among_numbers = || {
+        if !text.contains('\n') {
+            return None;
+        }
+        let plain = unnumbered(original);
+        let line = plain[..plain.find(text)?].matches('\n').count();
+        let before = original.split_inclusive('\n').take(line);
+        Some(before.map(str::len).sum())
+    };
+    let found = original.find(text).or_else(spelled);
+    found.or_else(among_numbers)
 }
 
 /// A preview with the path before each match, as the search wrote it: a preview by file names it once.
@@ -158,5 +169,9 @@ mod tests {
     fn a_text_is_found_as_it_is_stored() {
         assert_eq!(position("a\nb c\n", "c"), Some(4));
         assert_eq!(position(r#"{"a": "x\ny"}"#, "x\ny"), Some(7));
+        let numbered = "  9→fn f() {\n 10→    g();\n 11→}\n";
+        assert_eq!(position(numbered, "    g();\n}"), numbered.find(" 10"));
+        assert_eq!(position(numbered, "f() {\n    g();"), Some(0));
+        assert_eq!(position(numbered, "    g();\n    h();"), None);
     }
 }

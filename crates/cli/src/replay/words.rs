@@ -21,6 +21,7 @@ tokens      input tokens of all calls, in % of none
 peak        tokens of the largest call
 breaks      calls that miss the cache
 shown       named strings that it could see with their surroundings
+edits       old texts of edits that it could see at that call
 reachable   named strings that are visible, or stored behind a hint
 ";
 
@@ -49,13 +50,14 @@ pub(crate) fn overview(
         ]
     });
     let rest = rows().map(|(name, total)| {
-        let names = total.seen.count(Kind::Name);
+        let [names, edits] = [Kind::Name, Kind::Edit].map(|kind| total.seen.count(kind));
         [
             name,
             percent(share(total.tokens, none.tokens)),
             format!("{:.0}k", total.peak as f64 / 1e3),
             percent(by_call(total, total.breaks)),
             share_of(total.shown, names.needed),
+            share_of(edits.seen, edits.needed),
             share_of(names.readable, names.needed),
             format!("{} ({})", total.stored_objects, size(total.stored_bytes)),
         ]
@@ -74,7 +76,7 @@ pub(crate) fn overview(
         LEGEND.to_owned(),
     ];
     if is_whole {
-        let head = "policy|tokens|peak|breaks|shown|reachable|stored";
+        let head = "policy|tokens|peak|breaks|shown|edits|reachable|stored";
         parts.extend([output::table(1, head, rest), MORE.to_owned()]);
     }
     parts.join("\n")

@@ -28,6 +28,7 @@ const columns = [
     ["nouns", "The same for two capitalised words in a row."],
     ["verdicts", "Exit codes and counts of commands that test, build, lint, check or install: those that were shown."],
     ["failing", "The same for lines that report failures."],
+    ["edits", "Old texts of edits that were shown at that call."],
   ].map(([kind, meaning]) => [kind, meaning, (row) => row.seen[kind].needed ? row.seen[kind].seen : "-"]),
   ["reachable", "Strings that were shown, or that a hint leads to.", (row) => row.uses ? row.reachable : "-"],
   ["stored", "Stored results and their bytes.", (row) => `${number(row.stored_objects)} (${(row.stored_bytes / 1e6).toFixed(1)} MB)`],

@@ -95,6 +95,7 @@ fn l1_any_input_passes() {
     for (command, input) in [
         (&["clear"][..], "{\"messages\": "),
         (&["clear"], "{\"no\": 1}"),
+        (&["clear", "--format", "gemini"], &*conversation()),
     ] {
         let ran = run(&[command, &from].concat(), input);
         assert_eq!(

@@ -87,6 +87,7 @@ fn what_is_left_out_is_missed_and_asked_for_again() {
         (&json!(1.0), &json!(0.0))
     );
     assert_eq!(other["reachable"], json!(0.0));
+    assert_eq!(other["seen"]["edits"]["seen"], json!(0.0));
     // One page: the whole result again, which stays for the second use.
     assert_eq!(other["pages"], 1);
     let more = other["bill_pages"].as_f64().unwrap() - other["bill"].as_f64().unwrap();
@@ -112,6 +113,7 @@ fn what_is_shown_instead_or_added_is_seen() {
     for requests in [cleared(&said(preview)), added] {
         let other = judged(&requests).1;
         assert_eq!(other["named"], json!(1.0));
+        assert_eq!(other["seen"]["edits"]["seen"], json!(1.0));
         assert_eq!(other["pages"], json!(0));
     }
 }

@@ -55,7 +55,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Mcp(Mcp),
     Hook(Hook),
-    /// Put Offcut around a coding agent's tools by changing the agent's settings.
+    /// Put Offcut around a coding agent's tools, in the agent's settings.
     ///
     /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
     /// nothing changes. `uninstall` takes it out.
@@ -65,7 +65,7 @@ pub(crate) enum Command {
     /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
     /// results stay.
     Uninstall(Place),
-    /// Examine an installation: send an event through it, and say what works.
+    /// Send an event through an installation, and say what works.
     ///
     /// The exit code is 1 if there is a problem.
     Doctor(Place),
@@ -79,19 +79,19 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Trial(Trial),
     Truncate(Truncate),
-    /// Clear old results from a conversation, read from stdin, and print the messages to send.
+    /// Clear old results from a conversation, read from stdin.
     ///
-    /// The conversation is a JSON list of messages, or a request's body that holds one; the output has
-    /// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
+    /// Prints the messages to send. The conversation is a JSON list of messages, or a request's body that
+    /// holds one; the output has the same form. If there is nothing to clear, or something fails, the input is passed on byte for
     /// byte. With --json, the output is {"body": …, "report": …}.
     Clear(Conversation),
-    /// Reduce a whole request, read from stdin, and print the one to send.
+    /// Reduce a whole request, read from stdin.
     ///
-    /// Every result over the limit is truncated as it would have been when it arrived, and then old
-    /// results are cleared. The input is a JSON list of messages, or a request's body that holds one,
-    /// and may be the original each time: what was decided in an earlier call is written down in the
-    /// store, and is repeated byte for byte. If there is nothing to do, or something fails, the input is
-    /// passed on byte for byte. With --json, the output is {"body": …, "report": …}.
+    /// Prints the request to send. Every result over the limit is truncated as it would have been when it
+    /// arrived, and then old results are cleared. The input is a JSON list of messages, or a request's body
+    /// that holds one, and may be the original each time: what was decided in an earlier call is written down
+    /// in the store, and is repeated byte for byte. If there is nothing to do, or something fails, the input
+    /// is passed on byte for byte. With --json, the output is {"body": …, "report": …}.
     Reduce(Conversation),
     Read(Read),
     Sweep(Sweep),
@@ -107,7 +107,7 @@ pub(crate) enum Command {
     /// Print and check settings.
     #[command(subcommand)]
     Config(Config),
-    /// Print the script by which a shell completes the arguments of offcut.
+    /// Print a script by which a shell completes offcut's arguments.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -171,14 +171,14 @@ pub(crate) struct Conversation {
     pub(crate) reduction: Reduction,
 }
 
-/// Remove stored conversations that are idle and that no transcript names.
+/// Remove idle conversations that no transcript names from stores.
 ///
 /// A dry run unless --apply is given. A conversation goes as one, or stays as one. Agents may keep running.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Sweep {
     /// All stores in the agents' settings, including those of single tools, because a conversation may
-    /// have content in several: directories, or s3://bucket/prefix. Default: OFFCUT_HOME/store, for which all
-    /// transcripts of agents are live that are known.
+    /// have content in several: directories, or s3://bucket/prefix. Default: OFFCUT_HOME/store, for which the
+    /// transcripts that hooks and servers know are live too.
     #[arg(value_name = "STORE", value_hint = ValueHint::DirPath)]
     pub(crate) stores: Vec<StoreUrl>,
     /// A folder of transcripts, or one transcript: each conversation that any of the files names
@@ -262,7 +262,7 @@ pub(crate) enum Config {
     },
 }
 
-/// Replay agents' transcripts under policies: what each would have cost, and hidden.
+/// Replay transcripts: what each policy would have cost, and hidden.
 ///
 /// Each result is truncated as it arrives, and each turn of the assistant is a model call with a
 /// clear pass before it. The first row, `none`, is without any policy. Content is stored in memory,
@@ -365,7 +365,7 @@ const ASKED: [&str; 7] = [
     "location", "offset", "limit", "pattern", "context", "count", "query",
 ];
 
-/// Read stored content one page at a time, as the model's reader does.
+/// Read stored content, a page at a time, as the model's reader does.
 ///
 /// Without --config, --backend and --session, the location may be of any conversation in the user's store.
 #[derive(Debug, clap::Args)]
@@ -403,7 +403,7 @@ pub(crate) struct Read {
     pub(crate) reduction: Reduction,
 }
 
-/// Run an MCP server, and keep long results of its tools out of the model's context.
+/// Run an MCP server, and shorten long results of its tools.
 ///
 /// Write this command in front of the server's own in an MCP client's configuration, or, for a server
 /// over HTTP, its URL after `--url`. Messages pass as they are; results over the limit are stored
@@ -465,7 +465,7 @@ pub(crate) struct Mcp {
     pub(crate) of_user: OfUser,
 }
 
-/// Run a server between agents and their providers that shortens requests.
+/// Run a server that shortens requests of agents to providers.
 ///
 /// For any agent that lets you set a base URL: set it to http://127.0.0.1:8787/anthropic, /openai/v1
 /// or /gemini. Long and old tool results are stored and replaced by hints; everything else passes
@@ -560,7 +560,7 @@ pub(crate) struct Status {
     pub(crate) page: Option<String>,
 }
 
-/// Run a coding agent with a server of its own between it and its provider.
+/// Run a coding agent with a server between it and its provider.
 ///
 /// Its base URL and the right to read the store are set for this one run; nothing in its settings
 /// changes. A base URL that the environment already has stays the provider's. The exit code is the
@@ -586,7 +586,7 @@ pub(crate) struct Wrap {
     pub(crate) of_user: OfUser,
 }
 
-/// Compare two command lines of your agent over your own tasks: which solves more, at what price.
+/// Compare two command lines of your agent over your own tasks.
 ///
 /// Each task is run many times under two command lines, in an order that a seed decides. Without
 /// --results, only says how many runs that are, and by which test they are compared. With

@@ -194,7 +194,7 @@ pub(crate) fn note(text: &str) {
 /// Says what is read, if that is asked for.
 pub(crate) fn detail(text: &str) {
     if manner().verbose {
-        say(HINT, "read", text);
+        say(HINT, "read", &visible(text));
     }
 }
 
@@ -276,7 +276,7 @@ pub(crate) fn table<const COLUMNS: usize>(
     text
 }
 
-/// Long work, of which one line on stderr shows how much is done, if stderr is a terminal.
+/// Long work, of which one line on stderr shows how much is done, if stderr is a terminal and has no other lines.
 pub(crate) struct Progress {
     what: &'static str,
     start: Instant,
@@ -288,7 +288,7 @@ impl Progress {
         Self {
             what,
             start: Instant::now(),
-            is_shown: io::stderr().is_terminal() && !manner().quiet,
+            is_shown: io::stderr().is_terminal() && !manner().quiet && !manner().verbose,
         }
     }
 

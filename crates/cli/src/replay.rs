@@ -88,7 +88,7 @@ pub(crate) fn all(
             let outcome = match source.read() {
                 Ok(transcripts) => {
                     let found = count(transcripts.len() as u64, "transcript");
-                    output::detail(&format!("{found} in {}", output::visible(&name)));
+                    output::detail(&format!("{found} in {name}"));
                     Ok(runtime.block_on(each(&name, transcripts, policies, &ruler))?)
                 }
                 Err(why) => Err(Skipped { name, why }),

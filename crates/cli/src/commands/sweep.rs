@@ -1,5 +1,6 @@
 //! `offcut sweep`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -13,19 +14,25 @@ use crate::failure::{Failure, OrFail as _, chain, code_of};
 use crate::output::Progress;
 use crate::{args, output, settings, stores, units};
 
-const NOT_SWEPT: &str = "nothing was swept";
+pub(super) const NOT_SWEPT: &str = "nothing was swept";
 
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
-    if !args.stores.is_empty() && args.live.is_empty() && !args.nothing_is_live {
+    let (mut stores, mut live) = (args.stores.clone(), args.live.clone());
+    if stores.is_empty() {
+        let store = settings::user_store()?;
+        output::note(&format!("the store is {store}"));
+        stores.push(store);
+        if !args.nothing_is_live {
+            live.extend(transcripts::folders(&Home::required()?).or_fail(NOT_SWEPT)?);
+        }
+    }
+    if live.is_empty() && !args.nothing_is_live {
         return Err(Failure::usage(
             "nothing says which conversations are live, so anything could be removed",
             "pass every folder of transcripts with --live, or --nothing-is-live if there is none",
         ));
     }
-    if args.stores.is_empty() {
-        output::note(&format!("the store is {}", settings::user_store()?));
-    }
-    let report = sweep(args)?;
+    let report = sweep(args, &stores, &live)?;
     for failure in &report.failed {
         let location = output::visible(failure.location.as_str());
         output::warn(&format!("{location}: {}", failure.error));
@@ -47,20 +54,17 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     Ok(code_of(report.failed.is_empty()))
 }
 
-/// Sweeps the named stores, or else the user's, for which all transcripts of agents that are known are live too.
-pub(super) fn sweep(args: &args::Sweep) -> Result<SweepReport, Failure> {
-    let (mut folders, mut urls) = (args.live.clone(), args.stores.clone());
-    if urls.is_empty() {
-        urls.push(settings::user_store()?);
-        if !args.nothing_is_live {
-            folders.extend(transcripts::folders(&Home::required()?).or_fail(NOT_SWEPT)?);
-        }
-    }
+/// Sweeps `stores`. The transcripts in the folders `live` are live.
+pub(super) fn sweep(
+    args: &args::Sweep,
+    stores: &[StoreUrl],
+    live: &[PathBuf],
+) -> Result<SweepReport, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     // The stores are opened without the agents' settings, which play no part in a sweep.
     let mut builder = ToolReduction::builder().root_dir(&*args.root);
-    for (number, url) in urls.iter().enumerate() {
+    for (number, url) in stores.iter().enumerate() {
         if !args.is_a_store {
             refuse_other_directories(url)?;
         }
@@ -83,21 +87,21 @@ pub(super) fn sweep(args: &args::Sweep) -> Result<SweepReport, Failure> {
 
     // Before anything live is looked at.
     let now = SystemTime::now();
-    let mut live = args
+    let mut kept = args
         .keep_session
         .iter()
-        .fold(Live::new(), |live, id| live.session(id));
+        .fold(Live::new(), |kept, id| kept.session(id));
     let progress = Progress::new("folders of transcripts");
-    for (read, folder) in folders.iter().enumerate() {
+    for (read, folder) in live.iter().enumerate() {
         output::detail(&format!("transcripts in {}", folder.display()));
-        progress.show(read + 1, folders.len(), read as f64 / folders.len() as f64);
-        live = live
+        progress.show(read + 1, live.len(), read as f64 / live.len() as f64);
+        kept = kept
             .folder(folder)
             .or_refuse(NOT_SWEPT, "pass only folders of transcripts in text files")?;
     }
     let mut policy = SweepPolicy::new().idle(args.idle);
     (policy.quota_bytes, policy.dry_run) = (args.quota, !args.apply);
-    let swept = runtime.block_on(offcut::sweep::sweep(&reduction, &live, &policy, now));
+    let swept = runtime.block_on(offcut::sweep::sweep(&reduction, &kept, &policy, now));
     swept.map_err(|error| match error {
         SweepError::Idle { .. } => {
             Failure::usage(chain(&error), "omit --idle for the default, 30d")

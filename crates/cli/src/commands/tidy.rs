@@ -5,10 +5,11 @@ use std::io;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime};
 
+use super::sweep::NOT_SWEPT;
 use crate::agents::layout::Home;
-use crate::agents::{journal, log};
+use crate::agents::{journal, log, transcripts};
 use crate::failure::{FAILED, Failure, OrFail as _};
-use crate::{args, units};
+use crate::{args, settings, units};
 
 /// Least time between two sweeps.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -106,13 +107,16 @@ fn sweep(home: &Home) -> Result<(), Failure> {
     let idle = DAY * IDLE_DAYS;
     let oldest = units::seconds(SystemTime::now() - idle);
     if home.store().is_dir() {
-        let report = super::sweep::sweep(&args::Sweep {
+        let folders = transcripts::folders(home).or_fail(NOT_SWEPT)?;
+        let sweep = args::Sweep {
             idle,
             quota: Some(QUOTA),
             is_a_store: true,
             apply: true,
             ..args::Sweep::default()
-        })?;
+        };
+        let live: Vec<_> = folders.into_iter().collect();
+        let report = super::sweep::sweep(&sweep, &[settings::user_store()?], &live)?;
         if let Some(failed) = report.failed.first() {
             return Err(Failure::new(format!(
                 "{} conversations could not be removed, the first because of: {}",

@@ -82,13 +82,17 @@ pub(crate) fn overview(
     parts.join("\n")
 }
 
-/// The policy that costs least with the reads that it causes, by its place: 0 if none costs less than doing nothing.
+/// The policy that costs least with the reads that it causes, by its place: 0 if none costs less than doing nothing. Of
+/// those that cost the same percentage, the one that hides least.
 pub(crate) fn cheapest(totals: &[Figures], prices: &Prices) -> usize {
-    let bills = totals.iter().map(|total| total.bill_with_pages(prices));
-    let least = bills
-        .enumerate()
-        .min_by(|(_, one), (_, other)| one.total_cmp(other));
-    least.map_or(0, |(place, _)| place)
+    let none = totals[0].bill_with_pages(prices);
+    let rank = |place: &usize| {
+        let total = &totals[*place];
+        let names = total.seen.count(Kind::Name);
+        let cost = (100.0 * ratio(total.bill_with_pages(prices), none)).round() as u64;
+        (cost, names.needed - names.seen)
+    };
+    (0..totals.len()).min_by_key(rank).unwrap_or_default()
 }
 
 /// Says what the cheapest policy would have cost, and what the model would have lost.
@@ -100,7 +104,7 @@ pub(crate) fn verdict(
 ) -> String {
     let best = cheapest(totals, prices);
     if best == 0 {
-        return "No policy would have cost less than doing nothing, reading back included."
+        return "No policy would have cost noticeably less than doing nothing, reading back included."
             .to_owned();
     }
     let (name, none, total) = (names[best], totals[0], totals[best]);

@@ -271,7 +271,7 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
             && ran.out.contains("\neino ")
             && ran
                 .out
-                .contains("\nNo policy would have cost less than doing nothing"),
+                .contains("\nNo policy would have cost noticeably less than doing nothing"),
         "{}",
         ran.out
     );

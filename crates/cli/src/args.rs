@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsStr;
 #[cfg(unix)]
 use std::ffi::OsString;
 #[cfg(feature = "serve")]
@@ -7,31 +8,41 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[cfg(feature = "serve")]
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand};
+use clap::builder::{
+    OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+};
+use clap::{Parser, Subcommand, ValueEnum as _, ValueHint};
 use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
 #[cfg(feature = "serve")]
 use tracing::Level;
 
 use crate::agents::Agent;
+use crate::manner::Manner;
+use crate::policies::READY;
 use crate::units;
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
+const EXIT_CODES: &str = concat!(
+    "\
+Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped, \
 or something could not be swept. After 1 and 2, truncate, clear and reduce have passed their input on unchanged.
 
-Settings are TOML or JSON; `offcut config default` prints every option. In place of a settings file, you can name a built-in policy:
-recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
+More: ",
+    env!("CARGO_PKG_REPOSITORY"),
+    "/blob/main/docs/README.md"
+);
+/// Headings of options in the help.
+const LIVE: &str = "What stays";
+const WHERE: &str = "Where to sweep";
+const REMOTE: &str = "A server over HTTP";
+const LISTEN: &str = "Clients over HTTP";
 
 /// Keep long tool results out of an agent's context window, and keep every byte readable.
 #[derive(Debug, Parser)]
 #[command(name = "offcut", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Args {
-    /// Write results to stdout and errors to stderr as JSON, for programs.
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) manner: Manner,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -44,11 +55,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Mcp(Mcp),
     Hook(Hook),
-    /// Read stdin to its end, and keep nothing. `run` leaves this command behind.
-    #[cfg(unix)]
-    #[command(hide = true)]
-    Drain,
-    /// Put Offcut around a coding agent's tools by changing the agent's settings.
+    /// Put Offcut around a coding agent's tools, in the agent's settings.
     ///
     /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
     /// nothing changes. `uninstall` takes it out.
@@ -58,7 +65,7 @@ pub(crate) enum Command {
     /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
     /// results stay.
     Uninstall(InstallOptions),
-    /// Examine an installation: send an event through it, and say what works.
+    /// Send an event through an installation, and say what works.
     ///
     /// The exit code is 1 if there is a problem.
     Doctor(Place),
@@ -72,21 +79,19 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Trial(Trial),
     Truncate(Truncate),
-    /// Clear old results from a conversation, read from stdin, and print the messages to send.
+    /// Clear old results from a conversation, read from stdin.
     ///
-    /// The conversation is a JSON list of messages, or a request's body that holds one; the output has
-    /// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
+    /// Prints the messages to send. The conversation is a JSON list of messages, or a request's body that
+    /// holds one; the output has the same form. If there is nothing to clear, or something fails, the input is passed on byte for
     /// byte. With --json, the output is {"body": …, "report": …}.
-    #[command(override_usage = "offcut clear <--backend <URL>|--config <FILE>> [OPTIONS]")]
     Clear(Conversation),
-    /// Reduce a whole request, read from stdin, and print the one to send.
+    /// Reduce a whole request, read from stdin.
     ///
-    /// Every result over the limit is truncated as it would have been when it arrived, and then old
-    /// results are cleared. The input is a JSON list of messages, or a request's body that holds one,
-    /// and may be the original each time: what was decided in an earlier call is written down in the
-    /// store, and is repeated byte for byte. If there is nothing to do, or something fails, the input is
-    /// passed on byte for byte. With --json, the output is {"body": …, "report": …}.
-    #[command(override_usage = "offcut reduce <--backend <URL>|--config <FILE>> [OPTIONS]")]
+    /// Prints the request to send. Every result over the limit is truncated as it would have been when it
+    /// arrived, and then old results are cleared. The input is a JSON list of messages, or a request's body
+    /// that holds one, and may be the original each time: what was decided in an earlier call is written down
+    /// in the store, and is repeated byte for byte. If there is nothing to do, or something fails, the input
+    /// is passed on byte for byte. With --json, the output is {"body": …, "report": …}.
     Reduce(Conversation),
     Read(Read),
     Sweep(Sweep),
@@ -102,7 +107,7 @@ pub(crate) enum Command {
     /// Print and check settings.
     #[command(subcommand)]
     Config(Config),
-    /// Print the script by which a shell completes the arguments of offcut.
+    /// Print a script by which a shell completes offcut's arguments.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -110,6 +115,7 @@ pub(crate) enum Command {
     /// Write the manual pages of offcut and its commands.
     Man {
         /// A folder for the pages.
+        #[arg(value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
 }
@@ -123,11 +129,6 @@ pub(crate) enum Command {
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    #[command(flatten)]
-    pub(crate) of_user: OfUser,
-    /// Id of the conversation, under whose prefix output is stored. Default: one for each day.
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
     /// The tool's name, for settings of single tools.
     #[arg(long, value_name = "NAME", default_value = "shell")]
     pub(crate) tool: String,
@@ -135,8 +136,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "ID")]
     pub(crate) call_id: Option<String>,
     /// The command and its arguments. Everything from the first word on is the command's.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
 }
 
 /// Print a tool's result, read from stdin, as a model would see it.
@@ -144,12 +147,7 @@ pub(crate) struct Run {
 /// A result over the limit is stored whole while it streams in. With --json, prints what the model
 /// would see and the report. If something fails, the result is passed on unchanged.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "offcut truncate --tool <NAME> <--backend <URL>|--config <FILE>> [OPTIONS]"
-)]
 pub(crate) struct Truncate {
-    #[command(flatten)]
-    pub(crate) reduction: Reduction,
     /// The tool that returned the result.
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: String,
@@ -159,47 +157,40 @@ pub(crate) struct Truncate {
     /// The arguments of the call.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
-    /// Read stdin as a JSON list of parts, such as [{"type": "text", "value": "…"}], and write JSON
-    /// too. The list must not hold anything that would get lost: duplicate keys, unknown fields, or
-    /// numbers with more digits than are kept.
-    #[arg(long)]
-    pub(crate) parts: bool,
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
 }
 
 /// A conversation on stdin.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Conversation {
+    /// The format of the messages, in place of the one that is detected.
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub(crate) format: Option<WireFormat>,
     #[command(flatten)]
     pub(crate) reduction: Reduction,
-    /// The format: openai-chat, openai-responses, anthropic or gemini. By default, it is detected
-    /// from the messages.
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<WireFormat>,
-    /// Write every decision and its reason to a file, as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
 }
 
-/// Remove stored conversations that are idle and that no transcript names; a dry run unless --apply
-/// is given.
+/// Remove idle conversations that no transcript names from stores.
 ///
-/// A conversation goes as one, or stays as one. Agents may keep running.
-#[derive(Debug, clap::Args)]
+/// A dry run unless --apply is given. A conversation goes as one, or stays as one. Agents may keep running.
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Sweep {
     /// All stores in the agents' settings, including those of single tools, because a conversation may
-    /// have content in several: directories, or s3://bucket/prefix.
-    #[arg(value_name = "STORE", required = true)]
+    /// have content in several: directories, or s3://bucket/prefix. Default: OFFCUT_HOME/store, for which the
+    /// transcripts that hooks and servers know are live too.
+    #[arg(value_name = "STORE", value_hint = ValueHint::DirPath)]
     pub(crate) stores: Vec<StoreUrl>,
     /// A folder of transcripts, or one transcript: each conversation that any of the files names
     /// stays. May be repeated; give every live one.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", help_heading = LIVE)]
     pub(crate) live: Vec<PathBuf>,
     /// Sweep as if no conversation were live, instead of --live.
-    #[arg(long, conflicts_with = "live")]
+    #[arg(long, help_heading = LIVE, conflicts_with = "live")]
     pub(crate) nothing_is_live: bool,
     /// A session to keep whole, although no transcript names its content, because its loop passes
     /// in originals every turn. May be repeated.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", help_heading = LIVE)]
     pub(crate) keep_session: Vec<String>,
     /// Remove conversations in which nothing was stored or read for longer than this, at least 48h.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "30d")]
@@ -209,19 +200,14 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub(crate) quota: Option<u64>,
     /// Sweep only content below this prefix: the agents' root_dir.
-    #[arg(
-        long,
-        value_name = "PREFIX",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true, help_heading = WHERE)]
     pub(crate) root: String,
     /// Sweep only content of this conversation, below the root if one is given.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", help_heading = WHERE)]
     pub(crate) session: Option<String>,
     /// Accept a directory as a store although it lacks the `.staging` folder that stores have,
     /// because the folder was deleted or not copied.
-    #[arg(long)]
+    #[arg(long, help_heading = WHERE)]
     pub(crate) is_a_store: bool,
     /// Carry out the sweep; without this option, only report what it would do.
     #[arg(long)]
@@ -232,8 +218,9 @@ pub(crate) struct Sweep {
 pub(crate) enum Store {
     /// List stored content: location, size in bytes and age.
     Ls {
-        /// The store: a directory, or s3://bucket/prefix.
-        store: StoreUrl,
+        /// The store: a directory, or s3://bucket/prefix. Default: OFFCUT_HOME/store.
+        #[arg(value_hint = ValueHint::DirPath)]
+        store: Option<StoreUrl>,
     },
 }
 
@@ -262,16 +249,20 @@ pub(crate) struct Apply {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Print every option with its value in the policy `recommended` and a comment.
-    Default,
+    Default {
+        /// Print the options of another built-in policy instead.
+        #[arg(value_parser = PossibleValuesParser::new(READY.map(|(name, _)| name)))]
+        policy: Option<String>,
+    },
     /// Check that settings build and that their stores can be written to.
     Check {
         /// A .toml or .json file, or the name of a built-in policy.
+        #[arg(value_parser = policy(), hide_possible_values = true)]
         file: String,
     },
 }
 
-/// Replay agents' transcripts under policies, and show what each would have cost and what the model
-/// could still have seen.
+/// Replay transcripts: what each policy would have cost, and hidden.
 ///
 /// Each result is truncated as it arrives, and each turn of the assistant is a model call with a
 /// clear pass before it. The first row, `none`, is without any policy. Content is stored in memory,
@@ -282,12 +273,12 @@ pub(crate) struct Replay {
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// A policy to replay under. May be repeated. By default, all built-in policies.
-    #[arg(long = "policy", value_name = "NAME=FILE")]
+    #[arg(long = "policy", value_name = "NAME=FILE", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policies: Vec<String>,
     /// Requests that another policy has made of these transcripts, to be judged by the same measure: a
     /// folder with a file of JSON Lines for each transcript. May be repeated.
-    #[arg(long = "requests", value_name = "NAME=FOLDER")]
-    pub(crate) requests: Vec<String>,
+    #[arg(long = "requests", value_name = "NAME=FOLDER", value_parser = pair, value_hint = ValueHint::DirPath)]
+    pub(crate) requests: Vec<(String, String)>,
     /// Say instead why the provider's cache missed: the traces are logs of requests, one on each line.
     #[cfg(feature = "serve")]
     #[arg(long, conflicts_with_all = ["policies", "requests", "html"])]
@@ -295,25 +286,29 @@ pub(crate) struct Replay {
     /// Token prices: `default` (weights 0.1 cached, 1 fresh), `anthropic` (0.1 and 1.25), or a file
     /// with `cached` and `fresh` per million tokens and, to show money, `currency`, `source` and
     /// `date`.
-    #[arg(long, value_name = "CARD", default_value = "default")]
+    #[arg(long, value_name = "CARD", default_value = "default", value_hint = ValueHint::FilePath)]
     pub(crate) prices: String,
+    /// Show every figure: tokens, peaks, cache breaks, surroundings, and what is stored.
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Write an HTML report to a file: bill and visibility, context sizes, what was cleared when,
     /// and the worst moments. It holds excerpts of the transcripts.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
 }
 
 /// Settings and store of a command.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Settings and store")]
 pub(crate) struct OfUser {
     /// Settings: a .toml or .json file, or the name of a built-in policy. Default: OFFCUT_HOME/offcut.toml if it is
-    /// there, else recommended; always recommended for `truncate`, `clear`, `reduce`, and `read` with --backend.
-    #[arg(long, value_name = "FILE")]
+    /// there, else recommended.
+    #[arg(long, value_name = "FILE", value_parser = policy(), hide_possible_values = true)]
     pub(crate) config: Option<String>,
     /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Relative paths, also in settings
     /// files, are relative to the working directory. Default without any: OFFCUT_HOME/store, by default
-    /// ~/.local/share/offcut/store; `truncate`, `clear` and `reduce` have none.
-    #[arg(long, value_name = "URL")]
+    /// ~/.local/share/offcut/store.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::DirPath)]
     pub(crate) backend: Option<StoreUrl>,
 }
 
@@ -322,7 +317,8 @@ pub(crate) struct OfUser {
 pub(crate) struct Reduction {
     #[command(flatten)]
     pub(crate) of_user: OfUser,
-    /// Id of the conversation, if several share a store: each stores under its own prefix.
+    /// Id of the conversation, if several share a store: each stores under its own prefix. Default for `run`: one
+    /// for each day.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
@@ -346,10 +342,10 @@ pub(crate) struct Place {
     /// The agent.
     pub(crate) agent: Agent,
     /// A project's folder: use the user's own settings for this project instead of those for all.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
     /// The program that the hook runs, instead of this one. Its name must begin with `offcut`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
     pub(crate) program: Option<PathBuf>,
 }
 
@@ -379,13 +375,11 @@ const ASKED: [&str; 7] = [
     "location", "offset", "limit", "pattern", "context", "count", "query",
 ];
 
-/// Read stored content one page at a time, as the model's reader does.
+/// Read stored content, a page at a time, as the model's reader does.
 ///
 /// Without --config, --backend and --session, the location may be of any conversation in the user's store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Read {
-    #[command(flatten)]
-    pub(crate) reduction: Reduction,
     /// The location: as in a hint or in the output of `store ls`, as a relative path, or as its key,
     /// such as trunc/call_1.
     #[arg(required_unless_present_any = ["definition", "arguments"])]
@@ -393,9 +387,8 @@ pub(crate) struct Read {
     /// The model's call of the reader, as JSON, in place of the location and the options below.
     #[arg(long, value_name = "JSON", conflicts_with_all = ASKED)]
     pub(crate) arguments: Option<String>,
-    /// Print the reader's definition for a request's `tools` instead of reading: openai-chat,
-    /// openai-responses, anthropic or gemini.
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = ASKED, conflicts_with = "arguments")]
+    /// Print the reader's definition for a request's `tools` instead of reading.
+    #[arg(long, value_name = "FORMAT", value_parser = format(), conflicts_with_all = ASKED, conflicts_with = "arguments")]
     pub(crate) definition: Option<WireFormat>,
     /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line
     /// 12.
@@ -416,9 +409,11 @@ pub(crate) struct Read {
     /// A jq filter: print what it makes of JSON, JSON Lines, a table or lines.
     #[arg(long, value_name = "JQ", conflicts_with = "pattern")]
     pub(crate) query: Option<String>,
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
 }
 
-/// Run an MCP server, and keep long results of its tools out of the model's context.
+/// Run an MCP server, and shorten long results of its tools.
 ///
 /// Write this command in front of the server's own in an MCP client's configuration, or, for a server
 /// over HTTP, its URL after `--url`. Messages pass as they are; results over the limit are stored
@@ -428,8 +423,6 @@ pub(crate) struct Read {
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mcp {
-    #[command(flatten)]
-    pub(crate) of_user: OfUser,
     /// Id of the session, under whose prefix results are stored; the reader reads nothing else.
     /// Default: derived from the command and the directory, so that what a conversation has stored can
     /// still be read after the server has been restarted.
@@ -444,43 +437,45 @@ pub(crate) struct Mcp {
     pub(crate) max_message: u64,
     /// URL of a server over streamable HTTP, in place of a command.
     #[cfg(feature = "serve")]
-    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    #[arg(long, value_name = "URL", help_heading = REMOTE, conflicts_with = "command")]
     pub(crate) url: Option<String>,
     /// A header for each request to that server, such as 'Authorization: Bearer ${TOKEN}'. `${NAME}` is
     /// the value of an environment variable, which keeps a secret out of the list of processes. May
     /// be repeated.
     #[cfg(feature = "serve")]
-    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
+    #[arg(long, value_name = "NAME: VALUE", help_heading = REMOTE, requires = "url")]
     pub(crate) header: Vec<String>,
     /// Environment variable that holds a bearer token for that server, for clients that replace
     /// `${NAME}` in arguments themselves.
     #[cfg(feature = "serve")]
-    #[arg(long, value_name = "NAME", requires = "url")]
+    #[arg(long, value_name = "NAME", help_heading = REMOTE, requires = "url")]
     pub(crate) bearer_token_env_var: Option<String>,
     /// Serve clients over HTTP at this address, such as 127.0.0.1:7770, in place of one client over
     /// stdio. With a command, each session has a server of its own. Port 0 takes one that is free; the
     /// URL is written to stdout.
     #[cfg(feature = "serve")]
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", help_heading = LISTEN)]
     pub(crate) listen: Option<SocketAddr>,
     /// Let other machines connect, if the address allows it. Whoever can connect can use the server, and
     /// read stored results whose names it knows.
     #[cfg(feature = "serve")]
-    #[arg(long, requires = "listen")]
+    #[arg(long, help_heading = LISTEN, requires = "listen")]
     pub(crate) expose: bool,
     /// A name under which clients may address this program, besides localhost and addresses. May be
     /// repeated.
     #[cfg(feature = "serve")]
-    #[arg(long, value_name = "NAME", requires = "listen")]
+    #[arg(long, value_name = "NAME", help_heading = LISTEN, requires = "listen")]
     pub(crate) allow_host: Vec<String>,
     /// The server's command and its arguments. Everything from the first word on is the server's.
     #[cfg_attr(feature = "serve", arg(required_unless_present = "url"))]
     #[cfg_attr(not(feature = "serve"), arg(required = true))]
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
 }
 
-/// Run a server between agents and their providers that shortens requests.
+/// Run a server that shortens requests of agents to providers.
 ///
 /// For any agent that lets you set a base URL: set it to http://127.0.0.1:8787/anthropic, /openai/v1
 /// or /gemini. Long and old tool results are stored and replaced by hints; everything else passes
@@ -494,7 +489,7 @@ pub(crate) struct Mcp {
 pub(crate) struct Serve {
     /// The address to listen on, instead of the settings' own or 127.0.0.1:8787. Port 0 takes one
     /// that is free.
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
     /// Let other machines connect, if the address or a proxy in front allows it. Needs `tenant_key` in the settings.
     #[arg(long)]
@@ -507,20 +502,51 @@ pub(crate) struct Serve {
     /// replay` takes them.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
-    #[command(flatten)]
-    pub(crate) of_user: OfUser,
     /// Fail at the start if a store does not answer, or takes nothing.
     #[arg(long)]
     pub(crate) require_store: bool,
     /// Minimum level of the messages that are logged to stderr.
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level())]
     pub(crate) log: Level,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
 }
 
-#[cfg(feature = "serve")]
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "write an address with a port, such as 127.0.0.1:8787".to_owned())
+fn format() -> impl TypedValueParser<Value = WireFormat> {
+    PossibleValuesParser::new(WireFormat::ALL.map(WireFormat::name)).try_map(|name| name.parse())
+}
+
+fn policy() -> Suggesting<StringValueParser> {
+    let names = READY.iter().map(|(name, _)| *name);
+    Suggesting(StringValueParser::new(), names.collect())
+}
+
+fn agent() -> Suggesting<OsStringValueParser> {
+    let names = Agent::value_variants()
+        .iter()
+        .map(|agent| agent.facts().name);
+    Suggesting(OsStringValueParser::new(), names.collect())
+}
+
+/// Takes what another parser takes, and names values for shells to complete.
+#[derive(Clone)]
+struct Suggesting<P>(P, Vec<&'static str>);
+
+impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        self.0.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.1.iter().map(PossibleValue::new)))
+    }
 }
 
 #[cfg(feature = "serve")]
@@ -541,7 +567,7 @@ pub(crate) struct Status {
     pub(crate) page: Option<String>,
 }
 
-/// Run a coding agent with a server of its own between it and its provider.
+/// Run a coding agent with a server between it and its provider.
 ///
 /// Its base URL and the right to read the store are set for this one run; nothing in its settings
 /// changes. A base URL that the environment already has stays the provider's. The exit code is the
@@ -549,8 +575,6 @@ pub(crate) struct Status {
 #[cfg(all(feature = "serve", unix))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wrap {
-    #[command(flatten)]
-    pub(crate) of_user: OfUser,
     /// Token prices by which the server's page estimates the bill, as `offcut serve` takes them.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
@@ -560,12 +584,16 @@ pub(crate) struct Wrap {
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "AGENT"
+        value_name = "AGENT",
+        value_parser = agent(),
+        hide_possible_values = true
     )]
     pub(crate) agent: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) of_user: OfUser,
 }
 
-/// Compare two command lines of your agent over your own tasks: which solves more, at what price.
+/// Compare two command lines of your agent over your own tasks.
 ///
 /// Each task is run many times under two command lines, in an order that a seed decides. Without
 /// --results, only says how many runs that are, and by which test they are compared. With
@@ -579,11 +607,11 @@ pub(crate) struct Wrap {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Trial {
     /// The folder of tasks.
-    #[arg(value_name = "TASKS")]
+    #[arg(value_name = "TASKS", value_hint = ValueHint::DirPath)]
     pub(crate) tasks: PathBuf,
     /// A name and a line for `sh -c`, such as `with=offcut wrap claude-code -p`. Exactly two; the
     /// second is compared with the first.
-    #[arg(long = "arm", value_name = "NAME=COMMAND", required = true, value_parser = arm)]
+    #[arg(long = "arm", value_name = "NAME=COMMAND", required = true, value_parser = pair)]
     pub(crate) arms: Vec<(String, String)>,
     /// Repetitions of each task for each arm. docs/trials.md says how many runs find which difference.
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -596,21 +624,21 @@ pub(crate) struct Trial {
     pub(crate) time_limit: Duration,
     /// Prices of a million tokens, from which money is computed: a TOML file with `fresh`,
     /// `cached`, `written`, `output`, `currency`, `source` and `date`.
-    #[arg(long, value_name = "CARD")]
+    #[arg(long, value_name = "CARD", value_hint = ValueHint::FilePath)]
     pub(crate) prices: Option<String>,
     /// Run the trial, and append each run to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) results: Option<PathBuf>,
     /// Keep the files and the output of each run in this folder.
-    #[arg(long, value_name = "FOLDER", requires = "results")]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "results")]
     pub(crate) keep: Option<PathBuf>,
 }
 
-#[cfg(unix)]
-fn arm(text: &str) -> Result<(String, String), String> {
+/// A name and a value.
+fn pair(text: &str) -> Result<(String, String), String> {
     let (name, command) = text
         .split_once('=')
         .filter(|(name, command)| !name.is_empty() && !command.trim().is_empty())
-        .ok_or("write NAME=COMMAND")?;
+        .ok_or("write a name and a value, with = between them")?;
     Ok((name.to_owned(), command.to_owned()))
 }

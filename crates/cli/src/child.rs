@@ -313,8 +313,9 @@ impl Output {
         let Some(pipe) = self.pipe.take() else {
             return Ok(());
         };
-        Command::new(std::env::current_exe()?)
-            .arg("drain")
+        // In a group of its own: whoever ends this program's does not mean it.
+        Command::new("cat")
+            .process_group(0)
             .current_dir("/")
             .stdin(pipe.into_blocking_fd()?)
             .stdout(Stdio::null())

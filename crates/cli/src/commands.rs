@@ -4,8 +4,6 @@
 pub(crate) mod cache;
 pub(crate) mod clear;
 pub(crate) mod config;
-#[cfg(unix)]
-pub(crate) mod drain;
 pub(crate) mod gain;
 pub(crate) mod hook;
 pub(crate) mod install;

@@ -15,11 +15,14 @@ use crate::{report, settings};
 pub fn replay(transcript: &std::path::Path) {
     let policies = ["aggressive", "eino"].map(|name| Policy {
         name: name.to_owned(),
-        by: RequestSource::Settings(Box::new(settings::load(name).expect("a built-in policy"))),
+        by: RequestSource::Settings(
+            Box::new(settings::load(name).expect("a built-in policy")),
+            name.to_owned(),
+        ),
     });
     let sources = [Source(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.
-    let (replayed, skipped) = replay::all(&sources, &policies, |_| ()).expect("a replay");
+    let (replayed, skipped) = replay::all(&sources, &policies).expect("a replay");
     assert_eq!(replayed.is_empty(), !skipped.is_empty());
     for one in &replayed {
         let nothing = &one.replays[0];

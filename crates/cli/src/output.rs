@@ -3,22 +3,65 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::OnceLock;
+use std::time::Instant;
 
+use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use clap::Parser as _;
+use clap::ColorChoice;
 use offcut::Report;
 use offcut::backend::StoreUrl;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Args;
-use crate::failure::{FAILED, Failure, OrFail as _};
-pub(crate) use crate::visible::visible;
+use crate::failure::{Failure, OrFail as _};
+use crate::manner::Manner;
+use crate::units;
 use crate::visible::visible_text;
+pub(crate) use crate::visible::{quoted, visible};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
+/// Clears the line of a terminal.
+const CLEAR: &str = "\r\u{1b}[K";
+const HEAD: Style = Style::new().bold();
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+/// Has everything from now on written as the arguments ask for.
+pub(crate) fn speak(manner: Manner) {
+    match manner.color {
+        ColorChoice::Always => anstream::ColorChoice::Always.write_global(),
+        ColorChoice::Never => anstream::ColorChoice::Never.write_global(),
+        ColorChoice::Auto => {}
+    }
+    // Nobody has set it before.
+    _ = MANNER.set(manner);
+}
+
+fn manner() -> Manner {
+    MANNER.get().copied().unwrap_or_default()
+}
+
+/// The manner that arguments up to `--` ask for, also if they can't be parsed.
+pub(crate) fn guessed(words: impl Iterator<Item = OsString>) -> Manner {
+    let own = words.take_while(|word| word != "--");
+    let own: Vec<String> = own
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let has = |option: &str| own.iter().any(|word| word == option);
+    let mut pairs = own.iter().zip(own.iter().skip(1).map(Some).chain([None]));
+    let color = pairs.find_map(|(word, next)| match word.strip_prefix("--color")? {
+        "" => next?.parse().ok(),
+        joined => joined.strip_prefix('=')?.parse().ok(),
+    });
+    Manner {
+        json: has("--json") || has("--log-json"),
+        color: color.unwrap_or_default(),
+        ..Manner::default()
+    }
+}
 
 /// Writes to stdout.
 pub(crate) fn write(text: &str) -> Result<(), Failure> {
@@ -27,10 +70,14 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
 
 /// Writes to stdout, in colour if it is shown.
 pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failure> {
-    match anstream::AutoStream::choice(&io::stdout()) {
-        anstream::ColorChoice::Never => write(&text.to_string()),
-        _ => write(&text.ansi().to_string()),
+    match is_coloured() {
+        true => write(&text.ansi().to_string()),
+        false => write(&text.to_string()),
     }
+}
+
+fn is_coloured() -> bool {
+    AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
 /// Writes a server's address to stdout. That nobody takes it is an error.
@@ -43,10 +90,10 @@ pub(crate) fn announce(address: &str) -> Result<(), Failure> {
 }
 
 /// Writes bytes to stdout unchanged. A reader that has closed it, such as `head`, has what it wants: the program
-/// ends without a word.
+/// ends without a word, with the exit code 0, as ripgrep does.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     write_out(bytes).map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => std::process::exit(i32::from(FAILED)),
+        io::ErrorKind::BrokenPipe => std::process::exit(0),
         _ => unwritable("stdout", &error),
     })
 }
@@ -82,7 +129,7 @@ pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
 /// Reports a failure. A closed stderr is not an error.
 pub(crate) fn report(failure: &Failure) {
     let (error, hint) = (failure.to_string(), failure.what_to_do());
-    if wants_json() {
+    if manner().json {
         let (error, hint) = (shown(&error), hint.map(shown));
         let failure = json!({"error": error, "hint": hint, "code": failure.code()});
         _ = writeln!(io::stderr(), "{failure}");
@@ -102,7 +149,7 @@ fn say(style: Style, kind: &str, text: &str) {
 
 /// Reports wrong arguments. A closed stderr is not an error.
 pub(crate) fn usage(error: &clap::Error) {
-    if wants_json() {
+    if manner().json {
         let text = error.render().to_string();
         let text = text.trim_start_matches("error: ").trim_end();
         return report(&Failure::usage(
@@ -112,23 +159,6 @@ pub(crate) fn usage(error: &clap::Error) {
     }
     let text = error.render().ansi().to_string();
     let _ = write!(anstream::stderr().lock(), "{}", shown(&text));
-}
-
-/// Returns true if errors should be JSON too.
-fn wants_json() -> bool {
-    is_json_asked_for(&std::env::args_os().collect::<Vec<_>>())
-}
-
-/// Returns true if `--json` is among the arguments of this program, and not among those of a command
-/// that it runs. Arguments that can't be parsed count up to `--`.
-fn is_json_asked_for(arguments: &[OsString]) -> bool {
-    Args::try_parse_from(arguments).map_or_else(
-        |_| {
-            let mut own = arguments.iter().take_while(|argument| *argument != "--");
-            own.any(|argument| argument == "--json")
-        },
-        |args| args.json,
-    )
 }
 
 /// Replaces each argument of this program in `text` by what [`StoreUrl`] shows of it. Errors repeat
@@ -156,16 +186,24 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
 
 /// Prints a note to stderr, not as part of the result.
 pub(crate) fn note(text: &str) {
-    say(HINT, "note", text);
+    if !manner().quiet {
+        say(HINT, "note", text);
+    }
+}
+
+/// Says what is read, if that is asked for.
+pub(crate) fn detail(text: &str) {
+    if manner().verbose {
+        say(HINT, "read", &visible(text));
+    }
 }
 
 /// Writes stored text to stdout. A file or pipe gets it byte for byte, since an added byte would
-/// change the page; a terminal gets it escaped and followed by a line feed.
+/// change the page; a terminal gets it escaped, and its last line ended.
 pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() {
-        write(&(visible_text(text) + "\n"))
-    } else {
-        write(text)
+    match io::stdout().is_terminal() {
+        true => write(&format!("{}\n", visible_text(text.trim_end_matches('\n')))),
+        false => write(text),
     }
 }
 
@@ -202,7 +240,9 @@ pub(crate) fn note_failures(report: &Report) {
 
 /// Warns about a problem that does not stop the command.
 pub(crate) fn warn(text: &str) {
-    say(WARNING, "warning", text);
+    if !manner().quiet {
+        say(WARNING, "warning", text);
+    }
 }
 
 /// A table in columns that are as wide as they have to be, the first `left` of them aligned to the left. Bars separate
@@ -219,26 +259,61 @@ pub(crate) fn table<const COLUMNS: usize>(
     all.extend(rows.map(|row| row.map(short).to_vec()));
     let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..COLUMNS).filter_map(width).collect();
+    let style = if is_coloured() { HEAD } else { Style::new() };
     let mut text = String::new();
-    for row in all {
+    for (at, row) in all.into_iter().enumerate() {
         let cells = row.into_iter().zip(&widths).enumerate();
         let cells = cells.map(|(column, (cell, &width))| match column < left {
             true => format!("{cell:width$}"),
             false => format!("{cell:>width$}"),
         });
         let line = cells.collect::<Vec<String>>().join("  ");
-        text += line.trim_end();
-        text.push('\n');
+        text += &match at {
+            0 => format!("{style}{}{style:#}\n", line.trim_end()),
+            _ => format!("{}\n", line.trim_end()),
+        };
     }
     text
 }
 
-/// Shows how much of long work is done: one line on stderr that is overwritten, if stderr is a terminal.
-pub(crate) fn progress(what: &str, done: usize, total: usize) {
-    if io::stderr().is_terminal() {
-        let end = if done == total { "\n" } else { "" };
+/// Long work, of which one line on stderr shows how much is done, if stderr is a terminal and has no other lines.
+pub(crate) struct Progress {
+    what: &'static str,
+    start: Instant,
+    is_shown: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(what: &'static str) -> Self {
+        Self {
+            what,
+            start: Instant::now(),
+            is_shown: io::stderr().is_terminal() && !manner().quiet && !manner().verbose,
+        }
+    }
+
+    /// Shows that `done` of `total` are, and from the `share` of the work in them the time that is left.
+    pub(crate) fn show(&self, done: usize, total: usize, share: f64) {
+        if !self.is_shown {
+            return;
+        }
+        let spent = self.start.elapsed().as_secs_f64();
+        let left = (spent / share.max(f64::EPSILON) * (1.0 - share)) as u64;
+        let left = match share > 0.0 && done < total {
+            true => format!(", {} left", units::span(left)),
+            false => String::new(),
+        };
         let mut err = anstream::stderr().lock();
-        _ = write!(err, "\r{what} {done}/{total}{end}").and_then(|()| err.flush());
+        let line = format!("{CLEAR}{} {done}/{total}{left}", self.what);
+        _ = err.write_all(line.as_bytes()).and_then(|()| err.flush());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            _ = write!(anstream::stderr().lock(), "{CLEAR}");
+        }
     }
 }
 
@@ -246,25 +321,21 @@ pub(crate) fn progress(what: &str, done: usize, total: usize) {
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
-    fn json_errors_are_not_asked_for_by_a_wrapped_command() {
-        let cases = [
-            ("run -- cargo build --json", false),
-            ("run cargo build --json", false),
-            ("run --tool -- cargo build --json", false),
-            ("--json run -- cargo build", true),
-            ("run --json -- cargo build", true),
-            ("gain --json", true),
-            ("gain --nonsense --json", true),
-            ("mcp -- server --json", false),
-        ];
-        for (line, expected) in cases {
-            let arguments: Vec<_> = format!("offcut {line}")
-                .split(' ')
-                .map(OsString::from)
-                .collect();
-            assert_eq!(is_json_asked_for(&arguments), expected, "{line}");
+    fn arguments_that_cannot_be_parsed_still_say_how_to_speak() {
+        let (always, never) = (ColorChoice::Always, ColorChoice::Never);
+        for (line, json, color) in [
+            ("gain --nonsense --json", true, ColorChoice::Auto),
+            ("--color never --help", false, never),
+            ("serve --color=always --log-json -x", true, always),
+            (
+                "run --x -- build --json --color=always",
+                false,
+                ColorChoice::Auto,
+            ),
+        ] {
+            let guessed = guessed(line.split(' ').map(OsString::from));
+            assert_eq!((guessed.json, guessed.color), (json, color), "{line}");
         }
     }
 }

@@ -23,24 +23,25 @@ mod view;
 mod words;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::Settings;
-use offcut::backend::{Backend, Memory};
 use offcut::format::Message;
 use serde::Serialize;
 
 use crate::evidence::Read;
 use crate::failure::{Failure, OrFail as _};
+use crate::lock::locked;
+use crate::output::{self, Progress};
 use crate::settings;
-use crate::stores;
 use crate::transcript::Source;
+use crate::units::count;
 pub(crate) use card::Prices;
 pub(crate) use figures::Figures;
 pub(crate) use replayed::{Miss, NONE, Replay, Replayed};
 use script::{Ruler, Script};
-pub(crate) use words::{overview, sentence};
+pub(crate) use words::{cheapest, overview, verdict};
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]
@@ -52,8 +53,8 @@ pub(crate) struct Policy {
 /// The source of a policy's requests.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestSource {
-    /// The library, with these settings.
-    Settings(Box<Settings>),
+    /// The library, with these settings of a file or of a built-in policy.
+    Settings(Box<Settings>, String),
     /// Another program, which has written them into this folder.
     Requests(PathBuf),
 }
@@ -65,18 +66,20 @@ pub(crate) struct Skipped {
     pub(crate) why: String,
 }
 
-/// Replays all `sources` under all `policies`, one thread for each processor. Calls `progress`
-/// after each source. Returns those that were replayed, and those that were not.
+/// Replays all `sources` under all `policies`, one thread for each processor. Shows the progress.
+/// Returns those that were replayed, and those that were not.
 pub(crate) fn all(
     sources: &[Source],
     policies: &[Policy],
-    progress: impl Fn(usize) + Sync,
 ) -> Result<(Vec<Replayed>, Vec<Skipped>), Failure> {
     let ruler = Ruler::new().or_fail("tokens can't be counted")?;
     // Largest first, so that the threads finish at about the same time.
     let mut order: Vec<(usize, &Source)> = sources.iter().enumerate().collect();
     order.sort_by_key(|(_, source)| std::cmp::Reverse(source.size()));
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let size = |source: &Source| source.size() as f64;
+    let total: f64 = sources.iter().map(size).sum();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new((0, 0.0)));
+    let progress = Progress::new("replayed");
     let work = || -> Result<Vec<_>, Failure> {
         let runtime = settings::runtime()?;
         let mut outcomes = Vec::new();
@@ -84,12 +87,17 @@ pub(crate) fn all(
             let name = source.name();
             let outcome = match source.read() {
                 Ok(transcripts) => {
+                    let found = count(transcripts.len() as u64, "transcript");
+                    output::detail(&format!("{found} in {name}"));
                     Ok(runtime.block_on(each(&name, transcripts, policies, &ruler))?)
                 }
                 Err(why) => Err(Skipped { name, why }),
             };
             outcomes.push((*index, outcome));
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            let mut done = locked(&done);
+            done.0 += 1;
+            done.1 += size(source);
+            progress.show(done.0, sources.len(), done.1 / total);
         }
         Ok(outcomes)
     };
@@ -148,9 +156,8 @@ async fn one(
     let mut replays = vec![agent::replay(&script, None).await.or_fail(&name)?];
     for policy in policies {
         replays.push(match &policy.by {
-            RequestSource::Settings(settings) => {
-                let store = Some(scratch());
-                let reduction = settings::build(settings, &policy.name, store, stores::open)?;
+            RequestSource::Settings(settings, _) => {
+                let reduction = settings::build(settings, &policy.name)?;
                 let replayed = agent::replay(&script, Some(&reduction)).await;
                 replayed.or_fail(&name)?
             }
@@ -175,9 +182,4 @@ pub(crate) fn totals(replayed: &[Replayed], policies: usize) -> Vec<Figures> {
         }
     }
     totals
-}
-
-/// A store for policies that name none.
-pub(crate) fn scratch() -> Arc<dyn Backend> {
-    Arc::new(Memory::new())
 }

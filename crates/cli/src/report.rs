@@ -26,7 +26,7 @@ pub(crate) fn html(
     prices: &Prices,
 ) -> String {
     let data = json!({
-        "sentence": replay::sentence(names, totals, replayed.len(), prices),
+        "sentence": replay::verdict(names, totals, replayed.len(), prices),
         "card": {"cached": prices.cached, "fresh": prices.fresh},
         "policies": names,
         "totals": rows(names, totals, prices),

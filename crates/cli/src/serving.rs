@@ -20,7 +20,7 @@ use crate::{args, settings};
 
 /// The settings of a server and of its reduction, and the name of the file that they are from.
 pub(crate) fn prepared(args: &args::OfUser) -> Result<(ServeSettings, Settings, String), Failure> {
-    let (reduction, origin) = settings::around_agents(args, settings::user_store)?;
+    let (reduction, origin) = settings::named(args, settings::user_store)?;
     Ok((table(&origin)?, reduction, origin))
 }
 

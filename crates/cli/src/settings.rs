@@ -1,31 +1,20 @@
 //! Settings from files or from this program's policies, and the stores that they name.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::agents::layout::Home;
-use offcut::backend::{Backend, Memory, StoreUrl};
-use offcut::{BuildError, Settings, ToolReduction};
+use offcut::backend::StoreUrl;
+use offcut::{Settings, ToolReduction};
 
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, OrFail as _, chain};
+use crate::policies::READY;
 use crate::units::grouped;
 use crate::{args, output, stores};
 
-/// The policies of this program, by name; the default is first.
-pub const READY: [(&str, &str); 6] = [
-    ("recommended", include_str!("../policies/recommended.toml")),
-    ("eino", include_str!("../policies/eino.toml")),
-    ("anthropic", include_str!("../policies/anthropic.toml")),
-    ("aggressive", include_str!("../policies/aggressive.toml")),
-    ("gentle", include_str!("../policies/gentle.toml")),
-    (
-        "cache-friendly",
-        include_str!("../policies/cache-friendly.toml"),
-    ),
-];
-
+/// A store of its own for each command, which ends with it.
+pub(crate) const MEMORY: &str = "memory:";
 /// Advice for wrong settings.
 pub(crate) const HELP: &str = "`offcut config default` prints every option";
 
@@ -54,65 +43,34 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     })
 }
 
-/// The same, with the store `backend` in place of their own, if one is given.
-fn load_with(name: &str, backend: Option<&StoreUrl>) -> Result<Settings, Failure> {
-    let mut settings = load(name)?;
-    settings.backend_url = backend.cloned().or(settings.backend_url);
-    Ok(settings)
+/// Builds the reduction for `settings`, which are called `origin`.
+pub(crate) fn build(settings: &Settings, origin: &str) -> Result<ToolReduction, Failure> {
+    let builder = ToolReduction::builder().settings(settings.clone(), stores::open);
+    let built = builder.build();
+    built.map_err(|error| Failure::usage(format!("{origin}: {}", chain(&error)), HELP))
 }
 
-/// Builds the reduction for `settings`, with stores opened by `open`. If they name no store, `or_else` is used, if given.
-pub(crate) fn build(
-    settings: &Settings,
-    origin: &str,
-    or_else: Option<Arc<dyn Backend>>,
-    open: impl FnMut(&str) -> stores::OpenedStore,
-) -> Result<ToolReduction, Failure> {
-    let builder = ToolReduction::builder().settings(settings.clone(), open);
-    let builder = match or_else {
-        Some(backend) if settings.backend_url.is_none() => builder.backend(backend),
-        _ => builder,
-    };
-    builder.build().map_err(|error| {
-        let hint = match error {
-            BuildError::NoBackend { .. } => {
-                "pass --backend with a path or s3://bucket/prefix, or a settings file with --config"
-            }
-            _ => HELP,
-        };
-        Failure::usage(format!("{origin}: {}", chain(&error)), hint)
-    })
-}
-
-/// Builds the reduction for a command's arguments, with stores opened by `open`.
-pub(crate) fn reduction(
-    args: &args::Reduction,
-    open: impl FnMut(&str) -> stores::OpenedStore,
-) -> Result<ToolReduction, Failure> {
-    let (settings, origin) = named(args)?;
-    of_session(&settings, &origin, args.session.as_deref(), open)
+/// Builds the reduction for a command's arguments.
+pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    let (settings, origin) = named(&args.of_user, user_store)?;
+    of_session(&settings, &origin, args.session.as_deref())
 }
 
 /// Builds the reduction of `run`. By default, each day is a conversation: a sweep removes those that have come to rest.
 #[cfg(unix)]
-pub(crate) fn of_run(
-    args: &args::Run,
-    open: impl FnMut(&str) -> stores::OpenedStore,
-) -> Result<ToolReduction, Failure> {
+pub(crate) fn of_run(args: &args::Run) -> Result<ToolReduction, Failure> {
     const DAY: u64 = 24 * 60 * 60;
-    let (mut settings, origin) = around_agents(&args.of_user, user_store)?;
-    // Whoever has run a command can run this program too, which without options reads the user's stores alone.
-    let is_users = args.of_user.config.is_none() && args.of_user.backend.is_none();
-    if is_users && settings.read_file_tool_name == Settings::default().read_file_tool_name {
+    let (mut settings, origin) = named(&args.reduction.of_user, user_store)?;
+    // Whoever has run a command can run this program too, which reads a file in any store.
+    if settings.read_file_tool_name == Settings::default().read_file_tool_name {
         settings.read_file_tool_name = Some("offcut read".to_owned());
     }
-    let session = args.session.clone();
+    let session = args.reduction.session.clone();
     let session = session.unwrap_or_else(|| format!("run-{}", crate::units::now() / DAY));
-    of_session(&settings, &origin, Some(&session), open)
+    of_session(&settings, &origin, Some(&session))
 }
 
-/// The name of the settings of commands around agents: those of the arguments, else the user's, else
-/// a built-in policy.
+/// The name of the settings of a command: those of the arguments, else the user's, else a built-in policy.
 pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
     let of_user = home.map(Home::settings).filter(|file| file.exists());
     let of_user = of_user.and_then(|file| file.into_os_string().into_string().ok());
@@ -120,17 +78,17 @@ pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
     named.unwrap_or_else(|| READY[0].0.to_owned())
 }
 
-/// The settings of commands around agents, and the name of their source. If nothing names a store, it is
-/// `or_else`.
-pub(crate) fn around_agents(
+/// The settings of a command, and the name of their source. If nothing names a store, it is `or_else`.
+pub(crate) fn named(
     args: &args::OfUser,
     or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
 ) -> Result<(Settings, String), Failure> {
     let origin = of_user(args.config.as_deref(), Home::from_env().as_ref());
-    let mut settings = load_with(&origin, args.backend.as_ref())?;
-    if settings.backend_url.is_none() {
-        settings.backend_url = Some(or_else()?);
-    }
+    let mut settings = load(&origin)?;
+    let url = args.backend.clone().or(settings.backend_url.take());
+    let url = url.map_or_else(or_else, Ok)?;
+    output::detail(&format!("settings {origin}, store {url}"));
+    settings.backend_url = Some(url);
     Ok((settings, origin))
 }
 
@@ -144,27 +102,23 @@ pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
     })
 }
 
-/// Builds the reduction for a command that reads stores, which must exist. Without any option, it reads whatever is
-/// at `location` in the user's store.
-pub(crate) fn reader(
-    args: &args::Reduction,
-    location: Option<&str>,
-) -> Result<ToolReduction, Failure> {
-    let args::OfUser { config, backend } = &args.of_user;
-    let (mut settings, origin) = match backend {
-        Some(_) => named(args)?,
-        None => around_agents(&args.of_user, user_store)?,
-    };
+/// Builds the reduction for `read`, of stores that must exist. Without any option, it reads whatever is at `location` in
+/// the user's store, and a file that the command line names in any store.
+pub(crate) fn reader(args: &args::Read, location: &str) -> Result<ToolReduction, Failure> {
+    let (mut of_user, session) = (args.reduction.of_user.clone(), &args.reduction.session);
+    let is_plain = of_user.config.is_none() && of_user.backend.is_none() && session.is_none();
+    if let Some(file) = args.location.as_deref().filter(|_| is_plain) {
+        of_user.backend = stores::around(file);
+    }
+    let (mut settings, origin) = named(&of_user, user_store)?;
     for url in stores::named_in(&settings) {
         stores::expect(url).map_err(|failure| match Path::new(&origin).exists() {
-            true if backend.as_ref() != Some(url) => failure.of(&origin),
+            true if of_user.backend.as_ref() != Some(url) => failure.of(&origin),
             _ => failure,
         })?;
     }
-    let session = args.session.as_deref();
-    let reduction = of_session(&settings, &origin, session, stores::open)?;
-    let has_options = config.is_some() || backend.is_some() || session.is_some();
-    let conversation = location.filter(|_| !has_options).and_then(|named| {
+    let reduction = of_session(&settings, &origin, session.as_deref())?;
+    let conversation = is_plain.then_some(location).and_then(|named| {
         let all = reduction.stores();
         let meant = stores::meanings(&all, named).into_iter();
         let mut keys =
@@ -177,23 +131,7 @@ pub(crate) fn reader(
     };
     settings.root_dir = conversation;
     // The reader refuses a place that belongs to no conversation.
-    Ok(build(&settings, &origin, None, stores::open).unwrap_or(reduction))
-}
-
-/// Builds the reduction for a command that neither reads nor stores.
-pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
-    let (settings, origin) = named(args)?;
-    without_stores(settings, &origin)
-}
-
-/// Builds the reduction for `settings`, with one store in memory in place of their own.
-pub(crate) fn without_stores(
-    mut settings: Settings,
-    origin: &str,
-) -> Result<ToolReduction, Failure> {
-    forget_stores(&mut settings);
-    let memory = Arc::new(Memory::new());
-    build(&settings, origin, Some(memory), stores::open)
+    Ok(build(&settings, &origin).unwrap_or(reduction))
 }
 
 /// Says that the file `origin` nearly switches shortening off, and what to write: it names no preset, and has no limit
@@ -220,30 +158,22 @@ pub(crate) fn without_preset(origin: &str, settings: &Settings) -> Option<[Strin
     })
 }
 
-/// Removes all stores that `settings` name.
+/// Replaces all stores that `settings` name by memory.
 pub(crate) fn forget_stores(settings: &mut Settings) {
-    settings.backend_url = None;
+    settings.backend_url = Some(MEMORY.into());
     for tool in settings.tool_config.values_mut() {
         tool.backend_url = None;
     }
-}
-
-/// Loads the settings in a command's arguments. Returns the name of their source too.
-fn named(args: &args::Reduction) -> Result<(Settings, String), Failure> {
-    let args::OfUser { config, backend } = &args.of_user;
-    let origin = config.as_deref().unwrap_or(READY[0].0).to_owned();
-    Ok((load_with(&origin, backend.as_ref())?, origin))
 }
 
 fn of_session(
     settings: &Settings,
     origin: &str,
     session: Option<&str>,
-    open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
-    let reduction = build(settings, origin, None, open)?;
+    let reduction = build(settings, origin)?;
     let url = settings.backend_url.as_ref();
-    if url.is_some_and(|url| url.as_str().starts_with("memory:")) {
+    if url.is_some_and(|url| url.as_str().starts_with(MEMORY)) {
         output::note("content in memory is lost when this command ends; pass --backend to keep it");
     }
     Ok(in_session(reduction, session))

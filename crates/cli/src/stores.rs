@@ -71,6 +71,15 @@ pub(crate) fn meanings(stores: &[Arc<dyn Backend>], named: &str) -> Vec<Location
     locations.chain(keyed).collect()
 }
 
+/// The store around a file: the nearest folder that may be one.
+pub(crate) fn around(file: &str) -> Option<StoreUrl> {
+    let file = std::path::absolute(file)
+        .ok()
+        .filter(|file| file.is_file())?;
+    let folders = file.ancestors().skip(1).filter_map(Path::to_str);
+    folders.map(StoreUrl::from).find(may_be_store)
+}
+
 /// Lists the URLs of all stores that `settings` name.
 pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
     let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);

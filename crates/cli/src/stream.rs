@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use crate::child::Output;
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::Input;
-use crate::{args, output, settings, stores};
+use crate::{args, output, settings};
 
 const UNREADABLE: &str = "the command's output can't be read";
 
@@ -35,10 +35,11 @@ impl Stream {
         let now = now.unwrap_or_default().as_micros();
         let new_id = || format!("run-{}-{now}", std::process::id());
         let call_id = args.call_id.clone().unwrap_or_else(new_id);
+        let reduction = settings::of_run(args)?;
         let stream = |suffix: &str, file: io::Result<File>, name| -> Result<Self, Failure> {
             let file = file.map_err(|error| output::unwritable(name, &error))?;
             Ok(Self {
-                reduction: settings::of_run(args, stores::open)?,
+                reduction: reduction.clone(),
                 input: Input::default(),
                 call: ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments),
                 to: (Arc::new(file), name),

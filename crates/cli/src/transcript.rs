@@ -79,6 +79,9 @@ fn is_of_subagent(path: &Path) -> bool {
     name.starts_with("agent-") && (name.ends_with(".meta.json") || is_aside())
 }
 
+/// The number of a line of a log, from 1, and of a request in the document there, from 0.
+pub(crate) type Place = (usize, usize);
+
 impl Source {
     fn is_stdin(&self) -> bool {
         self.0.as_os_str() == "-"
@@ -101,13 +104,13 @@ impl Source {
     /// Reads its transcripts, one, or several if a session was compacted or each line is a
     /// transcript. An error says why it holds nothing to replay.
     pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, String> {
-        let mut bytes = Vec::new();
-        let read = self
-            .open()
-            .and_then(|mut file| file.read_to_end(&mut bytes));
-        read.map_err(|error| error.to_string())?;
-        let text = String::from_utf8(bytes).map_err(|_| "it is not valid UTF-8")?;
+        let text = self.text().map_err(|error| error.to_string())?;
         transcripts(&documents(&text)?)
+    }
+
+    /// Reads all of it.
+    pub(crate) fn text(&self) -> io::Result<String> {
+        io::read_to_string(self.open()?)
     }
 
     fn open(&self) -> io::Result<Box<dyn Read>> {
@@ -117,11 +120,10 @@ impl Source {
         })
     }
 
-    /// Reads a log of requests, however long: shows each body with the number of its line, in the order of
-    /// the log. Returns the numbers of lines that are not JSON. A file that is one document may have several
-    /// lines.
+    /// Reads a log of requests, however long: shows each body with its place, in the order of the log. Returns the
+    /// numbers of lines that are not JSON. A file that is one document may have several lines.
     #[cfg(feature = "serve")]
-    pub(crate) fn see_bodies(&self, mut see: impl FnMut(usize, Value)) -> io::Result<Vec<usize>> {
+    pub(crate) fn see_bodies(&self, mut see: impl FnMut(Place, Value)) -> io::Result<Vec<usize>> {
         use std::io::BufRead as _;
         let mut log = io::BufReader::new(self.open()?);
         let (mut line, mut number, mut bad) = (Vec::new(), 0, Vec::new());
@@ -138,7 +140,8 @@ impl Source {
             }
             match document {
                 Ok(document) => {
-                    requests::bodies(&document).for_each(|body| see(number, body));
+                    let bodies = requests::bodies(&document).enumerate();
+                    bodies.for_each(|(at, body)| see((number, at), body));
                 }
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(_) => bad.push(number),

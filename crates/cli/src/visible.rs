@@ -1,4 +1,4 @@
-//! Text of others, made safe for a terminal.
+//! Text of others, made safe for a terminal, or for a shell.
 
 /// Shows an untrusted name on one line, without control characters.
 pub(crate) fn visible(name: &str) -> String {
@@ -9,6 +9,15 @@ pub(crate) fn visible(name: &str) -> String {
 /// escaped.
 pub(crate) fn visible_text(text: &str) -> String {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// Writes a word as a shell reads it, for a command that is to be copied.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {

@@ -23,7 +23,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     let mut skipped = Vec::new();
     for log in transcript::sources(logs)? {
         let mut known: HashMap<Option<u64>, RecentPrompts> = HashMap::new();
-        let read = log.see_bodies(|line, body| {
+        let read = log.see_bodies(|(line, at), body| {
             let text = body.to_string();
             let Ok(body) = RequestBody::parse(&*text) else {
                 return;
@@ -40,6 +40,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 let mut row = miss.row();
                 row["log"] = json!(log.name());
                 row["line"] = json!(line);
+                row["request"] = json!(at + 1);
                 misses.push(row);
             }
         });
@@ -55,6 +56,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
         if let Some(why) = why {
             let [name, why] = [&*log.name(), &*why].map(output::visible);
             output::warn(&format!("skipped in {name}: {why}"));
+            output::note(HINT);
             skipped.push(json!({"log": name, "why": why}));
         }
         conversations += known.len() as u64;
@@ -85,8 +87,11 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
 
 fn row(miss: &Value) -> String {
     let said = |name: &str| status::said(miss, name);
+    // A document, such as a list, may hold several.
+    let request = miss["request"].as_u64().filter(|nth| *nth > 1);
+    let request = request.map_or_else(String::new, |nth| format!(", request {nth}"));
     format!(
-        "{} line {}: {}, from {} on, about {} tokens\n",
+        "{} line {}{request}: {}, from {} on, about {} tokens\n",
         said("log"),
         miss["line"],
         said("kind"),

@@ -1,17 +1,16 @@
 //! `offcut clear` and `offcut reduce`.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use offcut::format::{
-    BodyError, Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat,
+    BodyError, Format as _, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat,
 };
 use offcut::{Report, Turn};
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::transcript::unknown;
-use crate::{args, input, output, settings, stores};
+use crate::{args, input, output, settings};
 
 /// The work to do on a conversation.
 #[derive(Clone, Copy)]
@@ -32,9 +31,6 @@ pub(crate) fn run(args: &args::Conversation, work: Work, json: bool) -> Result<E
         true => with_report(&text, &report)?,
         false => text,
     })?;
-    if let Some(file) = &args.report {
-        write_report(file, &report)?;
-    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -53,10 +49,7 @@ fn pass(
 ) -> Result<(String, Report), Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let reduction = settings::reduction(&args.reduction, stores::open)?;
-    if reduction.settings().backend_url.is_none() {
-        output::warn("there is no backend, so cleared content is lost; pass --backend to keep it");
-    }
+    let reduction = settings::reduction(&args.reduction)?;
     *read = input::read_all()?;
     let text =
         str::from_utf8(read).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
@@ -137,14 +130,5 @@ fn unusable(problem: &dyn std::fmt::Display) -> Failure {
     Failure::usage(
         format!("stdin can't be used: {problem}"),
         "pipe a list of messages, or a request's body with one, into this command; --format names the format",
-    )
-}
-
-fn write_report(file: &Path, report: &Report) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
-    let written = text.and_then(|text| std::fs::write(file, text + "\n"));
-    written.or_advise(
-        format_args!("the report can't be written to {}", file.display()),
-        "the messages were written; running the command again on the same input is safe, and gives the same report",
     )
 }

@@ -8,16 +8,19 @@ use offcut::backend::StoreUrl;
 use serde_json::json;
 
 use crate::failure::{Failure, OrFail as _};
+use crate::policies::READY;
 use crate::{output, settings, stores};
 
 /// Every option with its value in the preset `recommended`.
 const DEFAULT: &str = include_str!("default.toml");
 
-pub(crate) fn default(json: bool) -> Result<ExitCode, Failure> {
-    if json {
-        output::write_json(&Settings::recommended())?;
-    } else {
-        output::write(DEFAULT)?;
+pub(crate) fn default(policy: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
+    let ready = READY.iter();
+    let named = ready.filter(|(name, _)| Some(*name) == policy && *name != "recommended");
+    let text = named.map(|(_, text)| *text).next().unwrap_or(DEFAULT);
+    match json {
+        true => output::write_json(&Settings::from_toml(text).or_fail(settings::HELP)?)?,
+        false => output::write(text)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -26,12 +29,10 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let settings = settings::load(file)?;
-    settings::build(
-        &settings,
-        file,
-        Some(crate::replay::scratch()),
-        stores::open,
-    )?;
+    let mut with_store = settings.clone();
+    let url = &mut with_store.backend_url;
+    url.get_or_insert_with(|| settings::MEMORY.into());
+    settings::build(&with_store, file)?;
     #[cfg(feature = "serve")]
     let of_server = crate::serving::check(file, &settings)?;
     let urls: BTreeSet<&StoreUrl> = stores::named_in(&settings).collect();
@@ -48,7 +49,9 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
         output::warn(&said.join(": "));
     }
     if settings.backend_url.is_none() {
-        output::note("it names no backend: set one in your program, or `backend` in the file");
+        output::note(
+            "it names no backend: commands store in OFFCUT_HOME/store, and a program of yours sets its own",
+        );
     }
     #[cfg(feature = "serve")]
     for note in of_server {

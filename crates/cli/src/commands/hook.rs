@@ -12,7 +12,7 @@ use crate::agents::hook::{self, Answer, Surroundings};
 use crate::agents::layout::Home;
 use crate::agents::{Agent, journal, log, transcripts};
 use crate::failure::{Failure, OrFail as _};
-use crate::{args, settings, stores};
+use crate::{args, settings};
 
 /// Answers the event on stdin. Never fails: an agent goes on with its own result instead.
 pub(crate) fn run(args: &args::Hook) -> ExitCode {
@@ -65,14 +65,14 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
         agent_home: agent.facts().home.path(),
         temporary: Some(std::env::temp_dir()),
     };
-    let (mut settings, origin) = settings::around_agents(&args.of_user, || {
+    let (mut settings, origin) = settings::named(&args.of_user, || {
         let wanted = hook::store(agent, &event, &surroundings);
         let wanted = wanted.and_then(|path| path.into_os_string().into_string().ok());
         wanted.map_or_else(settings::user_store, |path| Ok(path.into()))
     })?;
     // In an agent that has a reader of its own, hints name that one.
     settings.read_file_tool_name = agent.facts().reader.map(str::to_owned);
-    let reduction = settings::build(&settings, &origin, None, stores::open)?;
+    let reduction = settings::build(&settings, &origin)?;
     let store = settings.backend_url.as_ref();
     if store.is_some_and(|url| url.as_str().starts_with("memory:")) {
         return Err(Failure::new(format!(

@@ -32,7 +32,7 @@ pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCod
     text += &findings_in_words(&findings);
     let mut arguments = installation.agent.to_string();
     if let Some(project) = &args.place.project {
-        arguments += &format!(" --project {}", project.display());
+        arguments += &format!(" --project {}", output::quoted(&project.to_string_lossy()));
     }
     text += &format!(
         "New sessions use it. `offcut doctor {arguments}` tries it; `offcut uninstall {arguments}` takes it out.\n"
@@ -138,9 +138,11 @@ fn installation(args: &args::Place, is_dry: bool) -> Result<(Installation, Vec<F
         let directory = settings.backend_url.as_ref()?.directory()?;
         directory.is_absolute().then(|| directory.to_owned())
     });
-    let findings = match loaded.and_then(|settings| {
-        settings::without_stores(settings.clone(), &name)?;
-        Ok(settings::without_preset(&name, &settings))
+    let findings = match loaded.and_then(|mut settings| {
+        let said = settings::without_preset(&name, &settings);
+        settings::forget_stores(&mut settings);
+        settings::build(&settings, &name)?;
+        Ok(said)
     }) {
         Ok(said) => Vec::from_iter(said.map(|[text, advice]| doctor::note(text, advice))),
         Err(error) => {

@@ -18,7 +18,7 @@ use offcut_mcp::McpGateway;
 use sha2::{Digest, Sha256};
 
 use crate::failure::{Failure, OrFail as _};
-use crate::{args, child, output, settings, stores, units};
+use crate::{args, child, output, settings, units};
 
 /// The reader's name unless the settings have one that few servers use.
 const READER: &str = "read_stored_result";
@@ -62,7 +62,7 @@ fn gateway(args: &args::Mcp) -> Arc<McpGateway> {
 
 fn shortening(args: &args::Mcp) -> Result<McpGateway, Failure> {
     let (settings, origin) = named(args)?;
-    let reduction = settings::build(&settings, &origin, None, stores::open)?;
+    let reduction = settings::build(&settings, &origin)?;
     Ok(McpGateway::new(reduction.session(&session(args)))
         .max_message(usize::try_from(args.max_message).unwrap_or(usize::MAX))
         .log(output::warn))
@@ -70,7 +70,7 @@ fn shortening(args: &args::Mcp) -> Result<McpGateway, Failure> {
 
 /// The settings, and the name of their source.
 fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
-    let (mut settings, origin) = settings::around_agents(&args.of_user, settings::user_store)?;
+    let (mut settings, origin) = settings::named(&args.of_user, settings::user_store)?;
     let default = Settings::default().read_file_tool_name;
     if args.reader.is_some() {
         settings.read_file_tool_name.clone_from(&args.reader);

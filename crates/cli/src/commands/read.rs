@@ -16,7 +16,10 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     if let Some(format) = args.definition {
-        let reader = settings::any_store(&args.reduction)?.read_file_tool();
+        let of_user = &args.reduction.of_user;
+        let (mut settings, origin) = settings::named(of_user, || Ok(settings::MEMORY.into()))?;
+        settings::forget_stores(&mut settings);
+        let reader = settings::build(&settings, &origin)?.read_file_tool();
         output::write_json(&format.tool(&reader))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -36,7 +39,7 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         }),
     };
     let named = asked["path"].as_str().unwrap_or_default().to_owned();
-    let reduction = settings::reader(&args.reduction, Some(&named))?;
+    let reduction = settings::reader(args, &named)?;
     let reader = reduction.read_file_tool();
     let stores = reduction.stores();
     let mut meant = stores::meanings(&stores, &named);

@@ -8,11 +8,13 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use crate::agents::layout::Home;
 use crate::args;
 use crate::failure::{Failure, OrFail as _, code_of};
 use crate::output;
+use crate::policies::READY;
 use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, RequestSource, Skipped};
-use crate::{report, settings, stores, transcript};
+use crate::{report, settings, transcript};
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
     #[cfg(feature = "serve")]
@@ -27,9 +29,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     if let Some(file) = &args.html {
         try_out(file).or_advise(unwritable(file), FOLDER)?;
     }
-    let (replayed, skipped) = replay::all(&sources, &policies, |done| {
-        output::progress("replayed", done, sources.len());
-    })?;
+    let (replayed, skipped) = replay::all(&sources, &policies)?;
     for Skipped { name, why } in &skipped {
         let [name, why] = [name, why].map(|text| output::visible(text));
         output::warn(&format!("skipped {name}: {why}"));
@@ -50,13 +50,36 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         output::write_json(&summaries(&names, &totals, &replayed, &skipped, &prices))?;
     } else {
         let count = replayed.len();
-        output::write(&replay::overview(&names, &totals, count, &prices))?;
+        let overview = replay::overview(&names, &totals, count, &prices, args.all);
+        let verdict = replay::verdict(&names, &totals, count, &prices);
+        let best = replay::cheapest(&totals, &prices).checked_sub(1);
+        let advice = best.map_or_else(String::new, |best| advice(&policies[best]));
+        output::write(&format!("{overview}\n{verdict}{advice}\n"))?;
     }
     if let Some(file) = &args.html {
         let page = report::html(&names, &totals, &replayed, &prices);
         std::fs::write(file, page).or_advise(unwritable(file), FOLDER)?;
     }
     Ok(code_of(skipped.is_empty()))
+}
+
+/// Says how to use a policy; nothing if another program's requests are judged.
+fn advice(policy: &Policy) -> String {
+    let RequestSource::Settings(_, file) = &policy.by else {
+        return String::new();
+    };
+    let mine = Home::from_env().map(|home| home.settings());
+    let mine = mine.as_deref().unwrap_or(Path::new("offcut.toml"));
+    let (name, mine) = (
+        output::quoted(file),
+        output::quoted(&mine.to_string_lossy()),
+    );
+    match READY.iter().any(|(ready, _)| ready == file) {
+        true => format!(
+            " To use it, pass `--config {name}`, or write what `offcut config default {name}` prints into {mine}."
+        ),
+        false => format!(" To use it, pass `--config {name}`, or copy it to {mine}."),
+    }
 }
 
 /// Tests whether `file` can be written, and leaves nothing behind. Done first, because a replay may
@@ -75,7 +98,7 @@ fn try_out(file: &Path) -> io::Result<()> {
 /// Loads the policies given as `NAME=FILE` and `NAME=FOLDER`, or the built-in ones if none are given.
 /// Stores that they name are ignored.
 fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
-    let ready = settings::READY.map(|(name, _)| name.to_owned());
+    let ready = READY.map(|(name, _)| name.to_owned());
     let named = match args.policies.is_empty() && args.requests.is_empty() {
         true => &ready[..],
         false => &args.policies,
@@ -96,25 +119,24 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
             ));
         }
         let mut settings = settings::load(file)?;
+        output::detail(&format!("policy {name} from {file}"));
         settings::forget_stores(&mut settings);
         // Settings that don't build fail before anything is replayed.
-        settings::build(&settings, file, Some(replay::scratch()), stores::open)?;
+        settings::build(&settings, file)?;
         policies.push(Policy {
             name: name.to_owned(),
-            by: RequestSource::Settings(Box::new(settings)),
+            by: RequestSource::Settings(Box::new(settings), file.to_owned()),
         });
     }
-    for named in &args.requests {
-        let folder = named.split_once('=');
-        let folder = folder.filter(|(name, folder)| !name.is_empty() && Path::new(folder).is_dir());
-        let (name, folder) = folder.ok_or_else(|| {
-            Failure::usage(
-                format!("--requests {named:?} does not name a folder"),
+    for (name, folder) in &args.requests {
+        if !Path::new(folder).is_dir() {
+            return Err(Failure::usage(
+                format!("--requests {name}={folder} does not name a folder"),
                 "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
-            )
-        })?;
+            ));
+        }
         policies.push(Policy {
-            name: name.to_owned(),
+            name: name.clone(),
             by: RequestSource::Requests(folder.into()),
         });
     }

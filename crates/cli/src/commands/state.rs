@@ -8,7 +8,8 @@ use offcut_state::{Reducers, Schema, State};
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFail as _, chain};
-use crate::{args, exact, input, output};
+use crate::transcript::Source;
+use crate::{args, exact, output};
 
 pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     let inputs = [&args.schema]
@@ -68,12 +69,7 @@ fn read_json(path: &Path) -> Result<Value, Failure> {
 
 /// Reads a whole file, or stdin for `-`.
 fn read_text(path: &Path) -> Result<String, Failure> {
-    let text = if path.as_os_str() == "-" {
-        String::from_utf8(input::read_all()?).map_err(std::io::Error::other)
-    } else {
-        std::fs::read_to_string(path)
-    };
-    text.or_refuse(
+    Source(path.to_owned()).text().or_refuse(
         format!("{} can't be read", name_of(path)),
         "name an existing file of UTF-8 text, or - for stdin",
     )
@@ -81,9 +77,5 @@ fn read_text(path: &Path) -> Result<String, Failure> {
 
 /// Returns the name of an input for errors.
 fn name_of(path: &Path) -> String {
-    if path.as_os_str() == "-" {
-        "stdin".to_owned()
-    } else {
-        path.display().to_string()
-    }
+    Source(path.to_owned()).name()
 }

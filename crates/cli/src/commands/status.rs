@@ -72,7 +72,7 @@ fn as_text(page: &str, figures: &Value) -> String {
         return text + "No request yet.\n\n";
     }
     text += &format!(
-        "{} of {} sent {} in place of {}: {} less, about {} tokens.\n",
+        "{} of {} sent {} in place of {}: {} saved, about {} tokens.\n",
         count(number("calls"), "call"),
         count(number("known"), "conversation"),
         size(sent),

@@ -9,7 +9,9 @@ use serde_json::json;
 use crate::failure::{Failure, chain};
 use crate::{output, settings, stores, units};
 
-pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn ls(url: Option<&StoreUrl>, json: bool) -> Result<ExitCode, Failure> {
+    let url = &url.cloned().map_or_else(settings::user_store, Ok)?;
+    output::detail(&format!("store {url}"));
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let store = stores::existing(url)?;

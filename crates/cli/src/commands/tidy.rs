@@ -5,14 +5,11 @@ use std::io;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime};
 
+use super::sweep::NOT_SWEPT;
 use crate::agents::layout::Home;
 use crate::agents::{journal, log, transcripts};
-use offcut::backend::Fs;
-use offcut::sweep::{Live, SweepPolicy};
-use offcut::{TokenCounter, ToolReduction};
-
 use crate::failure::{FAILED, Failure, OrFail as _};
-use crate::{settings, units};
+use crate::{args, settings, units};
 
 /// Least time between two sweeps.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -21,7 +18,6 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const IDLE_DAYS: u32 = 31;
 /// Bytes that conversations may take up that no transcript names.
 const QUOTA: u64 = 10 << 30;
-const NOT_SWEPT: &str = "nothing was swept";
 /// Variable that switches these sweeps off.
 const OFF: &str = "OFFCUT_NO_SWEEP";
 
@@ -109,26 +105,18 @@ pub(crate) fn run() -> ExitCode {
 
 fn sweep(home: &Home) -> Result<(), Failure> {
     let idle = DAY * IDLE_DAYS;
-    // Before anything live is looked at.
-    let now = SystemTime::now();
-    let store = home.store();
-    if store.is_dir() {
-        let runtime = settings::runtime()?;
-        let _inside = runtime.enter();
-        let reduction = ToolReduction::builder()
-            .backend(Fs::open(&store).or_fail(NOT_SWEPT)?)
-            .skip_truncation(true)
-            .token_counter(TokenCounter::Estimate)
-            .build()
-            .or_fail(NOT_SWEPT)?;
+    let oldest = units::seconds(SystemTime::now() - idle);
+    if home.store().is_dir() {
         let folders = transcripts::folders(home).or_fail(NOT_SWEPT)?;
-        let live = folders
-            .iter()
-            .try_fold(Live::new(), Live::folder)
-            .or_fail(NOT_SWEPT)?;
-        let policy = SweepPolicy::new().idle(idle).quota_bytes(QUOTA).apply();
-        let swept = offcut::sweep::sweep(&reduction, &live, &policy, now);
-        let report = runtime.block_on(swept).or_fail(NOT_SWEPT)?;
+        let sweep = args::Sweep {
+            idle,
+            quota: Some(QUOTA),
+            is_a_store: true,
+            apply: true,
+            ..args::Sweep::default()
+        };
+        let live: Vec<_> = folders.into_iter().collect();
+        let report = super::sweep::sweep(&sweep, &[settings::user_store()?], &live)?;
         if let Some(failed) = report.failed.first() {
             return Err(Failure::new(format!(
                 "{} conversations could not be removed, the first because of: {}",
@@ -137,6 +125,5 @@ fn sweep(home: &Home) -> Result<(), Failure> {
             )));
         }
     }
-    let oldest = units::seconds(now - idle);
     journal::turn(&home.journal(), oldest).or_fail("the journal can't be swept")
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args;
 use crate::child::is_ignored;
 use crate::failure::{Failure, OrFail as _, code_of};
-use crate::output;
+use crate::output::{self, Progress};
 use crate::replay::Prices;
 use crate::trials::{Analysis, Arm, Plan, Results, TEST, Trial, markdown, plan_text, tasks};
 
@@ -51,7 +51,10 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     };
     let all = trial.plan.runs_of_arm() as usize * 2;
     let stop = stop_at_signals()?;
-    let ran = trial.run(&stop, |made| output::progress("made", made, all));
+    let progress = Progress::new("made");
+    let ran = trial.run(&stop, |made| {
+        progress.show(made, all, made as f64 / all as f64);
+    });
     let analysis = Analysis::new(&trial.plan, &trial.results.records, prices.as_ref());
     // Also if the trial could not go on: the runs that were made are shown.
     if json {

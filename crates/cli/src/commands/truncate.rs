@@ -2,39 +2,24 @@
 
 use std::process::ExitCode;
 
-use offcut::{Part, ToolCall, ToolOutput, Truncated};
+use offcut::{ToolCall, Truncated};
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::{self, Input};
-use crate::{args, exact, output, settings, stores};
+use crate::{args, output, settings};
 
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
     let (runtime, input) = (settings::runtime()?, Input::default());
     let _inside = runtime.enter();
-    let opened =
-        is_json(&args.arguments).and_then(|()| settings::reduction(&args.reduction, stores::open));
+    let opened = is_json(&args.arguments).and_then(|()| settings::reduction(&args.reduction));
     let reduction = match opened {
         Ok(reduction) => reduction,
         Err(failure) => return input::pass_on(&failure, b""),
     };
     let call = ToolCall::new(&args.call_id, &args.tool, &args.arguments);
-    let truncate = |result| {
-        let truncated = runtime.block_on(reduction.truncate(&call, result));
-        truncated.map_err(|error| {
-            let hint = "nothing was stored, and the input is passed on unchanged: fix the store, or set `on_offload_error`";
-            Failure::new(chain(&error)).hint(hint)
-        })
-    };
-    if args.parts {
-        let bytes = input::read_all()?;
-        return match parts(&bytes).and_then(truncate) {
-            Ok(truncated) => show(&truncated, true),
-            Err(failure) => input::pass_on(&failure, &bytes),
-        };
-    }
-    match truncate(input.stream()) {
+    match runtime.block_on(reduction.truncate(&call, input.stream())) {
         Ok(truncated) if input.is_to_pass(&truncated, reduction.settings()) => {
             output::note_failures(&truncated.report);
             runtime.block_on(input.pass_on())?;
@@ -47,7 +32,9 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
             Ok(ExitCode::SUCCESS)
         }
         Ok(truncated) => show(&truncated, json),
-        Err(failure) => {
+        Err(error) => {
+            let hint = "nothing was stored, and the input is passed on unchanged: fix the store, or set `on_offload_error`";
+            let failure = Failure::new(chain(&error)).hint(hint);
             output::report(&failure);
             runtime.block_on(input.pass_on())?;
             Ok(ExitCode::from(failure.code()))
@@ -79,21 +66,4 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
         }
         None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Reads the parts that stdin lists, and fails rather than lose any of them.
-fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
-    let read = || {
-        let parts: Vec<Part> = exact::from_slice(text)?;
-        let given: Value = exact::from_slice(text)?;
-        match given == json!(parts) {
-            true => Ok(parts),
-            false => Err("a part has a field that parts of its type do not have".to_owned()),
-        }
-    };
-    let parts = read().or_refuse(
-        "stdin is not a list of parts",
-        "write [{\"type\": \"text\", \"value\": \"…\"}], as `--json` does, or pipe the text itself without --parts",
-    )?;
-    Ok(ToolOutput::parts(parts))
 }

@@ -166,10 +166,11 @@ impl Seen {
 }
 
 /// `part / whole`, or 1 if `whole` is 0.
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 1.0 }
+}
+
+/// The same of counts.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        1.0
-    } else {
-        part as f64 / whole as f64
-    }
+    ratio(part as f64, whole as f64)
 }

@@ -7,6 +7,7 @@
 use std::io::Write as _;
 
 use offcut::agent::Tool;
+use offcut::backend::Memory;
 use offcut::format::{Message, Messages, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::preview::Preview;
@@ -15,7 +16,6 @@ use regex::Regex;
 use serde_json::json;
 
 use super::naive_tests::{arrive, real_transcripts, text_of};
-use super::scratch;
 use crate::transcript::Source;
 use crate::{settings, stores};
 
@@ -142,7 +142,7 @@ const POLICY: &str = "preset = \"recommended\"\npreview_above = 1_500\nkeep_file
 fn build(is_shifted: bool) -> ToolReduction {
     let builder = ToolReduction::builder()
         .settings(Settings::from_toml(POLICY).unwrap(), stores::open)
-        .backend(scratch());
+        .backend(Memory::new());
     let builder = if is_shifted {
         builder.preview_with(|of| shifted(&Preview::Mixed.show(of.text, of.budget)))
     } else {

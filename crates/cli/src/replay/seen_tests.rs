@@ -5,7 +5,7 @@ use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
 use super::naive_tests::{naive, real_transcripts};
-use super::{Figures, Read, Ruler, Script, scratch};
+use super::{Figures, Read, Ruler, Script};
 use crate::evidence::Kind;
 use crate::settings;
 
@@ -21,8 +21,9 @@ fn figures(messages: &[Message], toml: &str) -> Figures {
 }
 
 fn build(toml: &str) -> ToolReduction {
-    let settings = Settings::from_toml(toml).unwrap();
-    settings::build(&settings, "a test", Some(scratch()), crate::stores::open).unwrap()
+    let mut settings = Settings::from_toml(toml).unwrap();
+    settings::forget_stores(&mut settings);
+    settings::build(&settings, "a test").unwrap()
 }
 
 /// Cuts each result of over 600 bytes to its first 150 and last 150 bytes, and arguments when old.

@@ -3,14 +3,14 @@
 
 use std::io::Write as _;
 
-use offcut::backend::{Backend, Key};
+use offcut::backend::{Backend as _, Key, Memory};
 use offcut::format::{Message, Messages, Plain};
 use offcut::{Settings, ToolCall, ToolReduction, Turn};
 
 use super::agent::replay;
 use super::naive_tests::{arrive, real_transcripts};
 use super::seen_tests::filler;
-use super::{Figures, Prices, Read, Replay, Ruler, Script, scratch};
+use super::{Figures, Prices, Read, Replay, Ruler, Script};
 use crate::evidence::Kind;
 use crate::settings;
 use crate::transcript::Source;
@@ -20,7 +20,9 @@ fn settings(toml: &str) -> Settings {
 }
 
 fn build(settings: &Settings) -> ToolReduction {
-    settings::build(settings, "a test", Some(scratch()), crate::stores::open).unwrap()
+    let mut settings = settings.clone();
+    settings::forget_stores(&mut settings);
+    settings::build(&settings, "a test").unwrap()
 }
 
 fn run(messages: &[Message], reduction: Option<&ToolReduction>) -> Replay {
@@ -53,7 +55,7 @@ const SECOND: u64 = 204;
 
 /// Tokens of the first result's replacement: the hint is written out with its location.
 fn first_as(hint: &str, key: &str) -> u64 {
-    let location = scratch().locate(&Key::new(key).unwrap());
+    let location = Memory::new().locate(&Key::new(key).unwrap());
     let counter = offcut::TokenCounter::O200kBase.build().unwrap();
     4 + counter.count(&hint.replace("LOCATION", location.as_str()))
 }
@@ -188,7 +190,7 @@ fn visibility_equals_the_figures_by_hand() {
 #[test]
 fn content_that_was_not_stored_is_not_reachable() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
-    let reduction = settings::build(&policy, "a test", None, crate::stores::open).unwrap();
+    let reduction = settings::build(&policy, "a test").unwrap();
     let done = run(&by_hand(), Some(&reduction));
     assert_eq!(names(&done.figures), [1, 0, 0]);
     assert_eq!(done.figures.stored_objects, 0);

@@ -1,105 +1,113 @@
 //! A replay's result in words and tables: the outcome in one sentence, figures of several policies, and the meaning of
 //! the columns.
 
-use super::figures::share;
+use super::figures::{ratio, share};
 use super::{Figures, Prices};
 use crate::evidence::Kind;
 use crate::output;
 use crate::units::{count, size};
 
-/// Maximum width of the output.
-const WIDTH: usize = 80;
-
-/// Meaning of the tables' columns.
+/// Meaning of the columns of the table, and of the one with everything else.
 const LEGEND: &str = "\
-tokens      input tokens of all calls, in % of doing nothing (none)
-bill        their cost: by default 0.1 for a token in the prompt cache, else 1
+bill        the cost of all calls, in % of doing nothing (none): by default 0.1
+            for a token in the prompt cache, else 1
 with reads  the bill, if the model read back all that it used but no longer saw
-reads/100   such reads per 100 calls          peak    tokens of the largest call
+reads/100   such reads per 100 calls
 named       share of the strings that it used from results and could still see
-shown       the same, with their surroundings quoted  the same for whole lines
-reachable   visible, or stored behind a hint  breaks  calls that miss the cache
+quoted      the same for whole lines
+";
+const MORE: &str = "\
+tokens      input tokens of all calls, in % of none
+peak        tokens of the largest call
+breaks      calls that miss the cache
+shown       named strings that it could see with their surroundings
+edits       old texts of edits that it could see at that call
+reachable   named strings that are visible, or stored behind a hint
 ";
 
-/// The whole result for a terminal, with a row for each policy, doing nothing first.
+/// The whole result for a terminal, with a row for each policy, doing nothing first: `verdict` is its end. Everything
+/// that is measured is in it if it `is_whole`.
 pub(crate) fn overview(
     names: &[&str],
     totals: &[Figures],
     transcripts: usize,
     prices: &Prices,
+    is_whole: bool,
 ) -> String {
     let none = totals[0];
     let relative = |bill: f64| percent(ratio(bill, none.bill(prices)));
     let by_call = |total: &Figures, count: u64| count as f64 / total.model_calls.max(1) as f64;
     let rows = || names.iter().map(|name| (*name).to_owned()).zip(totals);
     let costs = rows().map(|(name, total)| {
-        [
-            name,
-            percent(share(total.tokens, none.tokens)),
-            relative(total.bill(prices)),
-            relative(total.bill_with_pages(prices)),
-            format!("{:.1}", 100.0 * by_call(total, total.pages)),
-            format!("{:.0}k", total.peak as f64 / 1e3),
-            percent(by_call(total, total.breaks)),
-        ]
-    });
-    let sights = rows().map(|(name, total)| {
         let [names, lines] = [Kind::Name, Kind::Quote].map(|kind| total.seen.count(kind));
         [
             name,
+            relative(total.bill(prices)),
+            relative(total.bill_with_pages(prices)),
+            format!("{:.1}", 100.0 * by_call(total, total.pages)),
             share_of(names.seen, names.needed),
-            share_of(total.shown, names.needed),
             share_of(lines.seen, lines.needed),
+        ]
+    });
+    let rest = rows().map(|(name, total)| {
+        let [names, edits] = [Kind::Name, Kind::Edit].map(|kind| total.seen.count(kind));
+        [
+            name,
+            percent(share(total.tokens, none.tokens)),
+            format!("{:.0}k", total.peak as f64 / 1e3),
+            percent(by_call(total, total.breaks)),
+            share_of(total.shown, names.needed),
+            share_of(edits.seen, edits.needed),
             share_of(names.readable, names.needed),
             format!("{} ({})", total.stored_objects, size(total.stored_bytes)),
         ]
     });
     let needed = |kind| none.seen.count(kind).needed;
-    [
-        wrapped(&sentence(names, totals, transcripts, prices)),
-        wrapped(&format!(
-            "{}, {}, {:.1} M tokens sent, {} and {} used from results.",
+    let mut parts = vec![
+        format!(
+            "{}, {}, {:.1} M tokens sent, {} and {} used from results.\n",
             count(transcripts as u64, "transcript"),
             count(none.model_calls, "model call"),
             none.tokens as f64 / 1e6,
             count(needed(Kind::Name), "string"),
             count(needed(Kind::Quote), "line"),
-        )),
-        output::table(
-            1,
-            "policy|tokens|bill|with reads|reads/100|peak|breaks",
-            costs,
         ),
-        output::table(1, "policy|named|shown|quoted|reachable|stored", sights),
+        output::table(1, "policy|bill|with reads|reads/100|named|quoted", costs),
         LEGEND.to_owned(),
-    ]
-    .join("\n")
-}
-
-/// Wraps a text for a terminal of default size.
-fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    let width = |text: &str| text.trim_end().chars().count();
-    for word in text.split_inclusive(' ') {
-        match lines.last_mut() {
-            Some(line) if width(&format!("{line}{word}")) <= WIDTH => *line += word,
-            _ => lines.push(word.to_owned()),
-        }
+    ];
+    if is_whole {
+        let head = "policy|tokens|peak|breaks|shown|edits|reachable|stored";
+        parts.extend([output::table(1, head, rest), MORE.to_owned()]);
     }
-    let lines = lines.iter().map(|line| line.trim_end().to_owned() + "\n");
-    lines.collect()
+    parts.join("\n")
 }
 
-/// Describes the outcome under the first policy, the main one.
-pub(crate) fn sentence(
+/// The policy that costs least with the reads that it causes, by its place: 0 if none costs less than doing nothing. Of
+/// those that cost the same percentage, the one that hides least.
+pub(crate) fn cheapest(totals: &[Figures], prices: &Prices) -> usize {
+    let none = totals[0].bill_with_pages(prices);
+    let rank = |place: &usize| {
+        let total = &totals[*place];
+        let names = total.seen.count(Kind::Name);
+        let cost = (100.0 * ratio(total.bill_with_pages(prices), none)).round() as u64;
+        (cost, names.needed - names.seen)
+    };
+    (0..totals.len()).min_by_key(rank).unwrap_or_default()
+}
+
+/// Says what the cheapest policy would have cost, and what the model would have lost.
+pub(crate) fn verdict(
     names: &[&str],
     totals: &[Figures],
     transcripts: usize,
     prices: &Prices,
 ) -> String {
-    let ([_, name, ..], [none, total, ..]) = (names, totals) else {
-        return String::new();
-    };
+    let best = cheapest(totals, prices);
+    if best == 0 {
+        return "No policy would have cost noticeably less than doing nothing, reading back included."
+            .to_owned();
+    }
+    let (name, none, total) = (names[best], totals[0], totals[best]);
     let (bill, was) = (total.bill_with_pages(prices), none.bill(prices));
     let (these, they) = match transcripts {
         1 => ("this transcript".to_owned(), "it"),
@@ -126,15 +134,15 @@ pub(crate) fn sentence(
         ),
     };
     format!(
-        "Under {}, {these} would have cost {:.0} % of what {they} did{money}, reading back included; the model {seen}.",
+        "{}{}, {these} would have cost {:.0} % of what {they} did{money}, reading back included; the model {seen}.",
+        if names.len() > 2 {
+            "Cheapest: under "
+        } else {
+            "Under "
+        },
         output::visible(name),
         100.0 * ratio(bill, was),
     )
-}
-
-/// `part / whole`, or 1 if `whole` is 0.
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 1.0 }
 }
 
 /// A share in percent; a dash if there is nothing to have a share of.

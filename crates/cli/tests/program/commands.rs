@@ -192,44 +192,6 @@ fn a_cleared_body_as_json_has_the_report_that_the_documentation_describes() {
     }
 }
 
-#[test]
-fn a_result_of_several_parts_is_json_in_and_json_out() {
-    let folder = tempdir().unwrap();
-    let args = [
-        "truncate",
-        "--config",
-        "eino",
-        "--backend",
-        text(folder.path()),
-        "--tool",
-        "f",
-        "--call-id",
-        "a",
-        "--parts",
-    ];
-    let image = json!({"type": "media", "value": {"mime": "image/png", "data": "iVBORw0KGgo="}});
-    let parts =
-        json!([{"type": "text", "value": "short"}, image, {"type": "text", "value": lines(9_000)}]);
-    let json: Value = serde_json::from_str(&succeed(&args, &parts.to_string())).unwrap();
-    let shown = json["parts"].as_array().unwrap();
-    assert_eq!(
-        (&shown[0], &shown[1], shown.len()),
-        (&parts[0], &parts[1], 3)
-    );
-    assert!(
-        shown[2]["value"]
-            .as_str()
-            .unwrap()
-            .starts_with("[offcut/1 truncated "),
-        "{json}"
-    );
-    assert_eq!(
-        std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(),
-        lines(9_000)
-    );
-    fail(&args, "plain text", 2);
-}
-
 /// The same conversation in each format: three rounds, the first two of them old.
 fn conversations() -> [(&'static str, Value); 4] {
     let long = |n: u32| format!("result {n}\n").repeat(6_000);
@@ -303,27 +265,15 @@ fn put_back(value: &mut Value) -> Vec<String> {
 fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
     for (format, body) in conversations() {
         let folder = tempdir().unwrap();
-        let report_file = folder.path().join("report.json");
         let store = folder.path().join("store");
-        let (store, report_file) = (text(&store), text(&report_file));
-        let args = [
-            "clear",
-            "--config",
-            "eino",
-            "--backend",
-            store,
-            "--report",
-            report_file,
-        ];
+        let store = text(&store);
+        let args = ["clear", "--config", "eino", "--backend", store];
+        let both = succeed(&[&args[..], &["--json"]].concat(), &body.to_string());
+        let both: Value = serde_json::from_str(&both).unwrap();
         let cleared = succeed(&args, &body.to_string());
-        assert_eq!(
-            succeed(
-                &[&args[..], &["--format", format]].concat(),
-                &body.to_string()
-            ),
-            cleared,
-            "{format}"
-        );
+        assert_eq!(both["body"].to_string(), cleared, "{format}");
+        let named = [&args[..], &["--format", format]].concat();
+        assert_eq!(succeed(&named, &body.to_string()), cleared, "{format}");
 
         // Putting back what was cleared gives the original body, byte for byte.
         let mut after: Value = serde_json::from_str(&cleared).unwrap();
@@ -334,9 +284,7 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
         );
         assert_eq!(after.to_string(), body.to_string(), "{format}");
 
-        let report: Value =
-            serde_json::from_str(&std::fs::read_to_string(report_file).unwrap()).unwrap();
-        let outcomes: Vec<_> = report["decisions"]
+        let outcomes: Vec<_> = both["report"]["decisions"]
             .as_array()
             .unwrap()
             .iter()
@@ -348,7 +296,7 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
             "{format}"
         );
         // A second pass, in another process, changes no byte.
-        assert_eq!(succeed(&args[..5], &cleared), cleared, "{format}");
+        assert_eq!(succeed(&args, &cleared), cleared, "{format}");
     }
 }
 
@@ -605,7 +553,6 @@ fn errors_name_the_problem_and_the_remedy() {
 
     fail(&clear, "{\"messages\": ", 2);
     fail(&clear, "{\"no\": 1}", 2);
-    fail(&["truncate", "--config", "eino", "--tool", "f"], "x", 2);
     fail(
         &[
             "truncate",
@@ -639,7 +586,7 @@ fn errors_name_the_problem_and_the_remedy() {
         said.contains("line 1") && said.contains("did you mean `preview_length`?"),
         "{said}"
     );
-    let unknown = run(&["clear", "--config", "eino", "--format", "morse"], "[]");
+    let unknown = run(&["clear", "--format", "morse"], "[]");
     assert!(
         unknown.code == 2 && unknown.err.contains("openai-responses"),
         "{unknown:?}"
@@ -692,7 +639,7 @@ fn a_broken_pipe_loses_nothing() {
         .unwrap()
         .read_to_string(&mut said)
         .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
     assert_eq!(said, "");
     assert_eq!(
         std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(),

@@ -37,6 +37,7 @@ mod secrets;
 mod sessions;
 mod settings;
 mod status;
+mod surface;
 mod sweep;
 mod tidy;
 mod trial;

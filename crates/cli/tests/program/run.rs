@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::support::{command, run_command, succeed, text};
+use crate::support::{command, run, run_command, succeed, text};
 use offcut::hint::Hint;
 use tempfile::{TempDir, tempdir};
 
@@ -127,10 +127,33 @@ fn the_users_settings_count() {
     // Options go before them.
     let ran = output_of(&home, &["--config", "recommended", "seq", "1", "400"]);
     assert_eq!(String::from_utf8(ran.stdout).unwrap(), seq(400));
-    // Without these options, the program may read elsewhere, but another reader finds the file.
-    let ran = output_of(&home, &["--config", "recommended", "seq", "1", "9000"]);
+    // Also what is stored elsewhere is read without them.
+    let other = text(&home.path().join("other")).to_owned();
+    let ran = output_of(
+        &home,
+        &[
+            "--config",
+            "gentle",
+            "--backend",
+            &other,
+            "seq",
+            "1",
+            "9000",
+        ],
+    );
     let shown = String::from_utf8(ran.stdout).unwrap();
-    assert!(shown.contains("Read it with read_file."), "{shown}");
+    assert!(shown.contains("Read it with offcut read."), "{shown}");
+    let location = hint_in(&shown).location.unwrap();
+    assert!(location.as_str().starts_with(&other), "{shown}");
+    let page = run(&["read", location.as_str(), "--pattern", "^8999$"], "");
+    assert!(page.out.contains("8999:8999"), "{page:?}");
+    let asked = serde_json::json!({"path": location.as_str()}).to_string();
+    let ran = run(&["read", "--arguments", &asked], "");
+    assert_ne!(
+        ran.code, 0,
+        "a model reads its own store alone: {}",
+        ran.out
+    );
 }
 
 #[test]

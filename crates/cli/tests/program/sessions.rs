@@ -167,7 +167,7 @@ fn an_unknown_log_is_answered_with_the_format_to_convert_to() {
     let out = succeed(&["replay", text(&log), "--policy", "eino"], "");
     let mut rows = out.lines().filter(|line| line.starts_with("eino "));
     let cells: Vec<&str> = rows.next_back().unwrap().split_whitespace().collect();
-    assert_eq!(cells[3], "-", "no line was quoted: {out}");
+    assert_eq!(cells[5], "-", "no line was quoted: {out}");
 }
 
 /// Files without figures are listed with the reason, and the exit code is 3.

@@ -292,45 +292,8 @@ fn a_store_in_memory_is_noted_once_when_it_matters() {
         "{}",
         ran.err
     );
-    let ran = run(
-        &["truncate", "--config", "anthropic", "--tool", "f"],
-        "short",
-    );
-    assert_eq!((ran.code, &*ran.err), (0, ""), "nothing is cleared here");
-    let chat = "[{\"role\": \"user\", \"content\": \"hi\"}]";
-    let ran = run(&["clear", "--config", "anthropic"], chat);
-    assert!(
-        ran.code == 0
-            && ran.err.contains("warning: ")
-            && ran.err.contains("cleared content is lost"),
-        "{}",
-        ran.err
-    );
-    for args in [
-        &["truncate", "--config", "gentle", "--tool", "grep"][..],
-        &["clear", "--config", "gentle"],
-    ] {
-        let error = fail(args, chat, 2);
-        assert!(
-            error.contains("no backend for all tools") && !error.contains("warning"),
-            "{error}"
-        );
-        assert!(
-            error.contains("hint: pass --backend with a path"),
-            "{error}"
-        );
-    }
-}
-
-#[test]
-fn the_usage_says_that_a_store_is_needed() {
-    for command in ["truncate", "clear"] {
-        let help = succeed(&[command, "--help"], "");
-        assert!(
-            help.contains("<--backend <URL>|--config <FILE>>"),
-            "{command}: {help}"
-        );
-    }
+    let ran = run(&["truncate", "--tool", "f"], "short");
+    assert_eq!((ran.code, &*ran.err), (0, ""), "the user's store lasts");
 }
 
 #[test]

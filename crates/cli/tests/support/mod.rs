@@ -18,6 +18,7 @@ pub fn command(args: &[&str]) -> Command {
     command
         .args(args)
         .env("NO_COLOR", "1")
+        .env("OFFCUT_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/home"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -10,6 +10,7 @@ use super::jsonc::Addition;
 use crate::agents::Agent;
 use crate::agents::layout::{self, Home};
 use crate::failure::Failure;
+use crate::output;
 
 /// The tools of Claude Code whose results have texts that a hook may replace. For others, the agent sends no events.
 const CLAUDE_CODE_TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
@@ -134,13 +135,7 @@ pub(super) fn line(installation: &Installation) -> Result<String, Failure> {
 
 /// Words as a line of a shell.
 fn line_of(words: &[String]) -> String {
-    let quoted = words.iter().map(|word| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        match word.chars().all(is_plain) {
-            true => word.clone(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        }
-    });
+    let quoted = words.iter().map(|word| output::quoted(word));
     quoted.collect::<Vec<_>>().join(" ")
 }
 

@@ -68,7 +68,6 @@ pub mod rounds;
 mod session;
 mod slots;
 pub mod sweep;
-mod table;
 pub mod tokens;
 mod tool;
 mod truncate;

@@ -33,6 +33,7 @@ mod records;
 mod rows;
 mod shapes;
 mod signs;
+pub(crate) mod table;
 pub mod text;
 mod units;
 mod values;

@@ -17,9 +17,7 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use offcut_state::{
-    AddMessages, Append, BoundedAppend, Field, KeyedList, MessageUpdate, Reducer, by,
-};
+use offcut_state::{AddMessages, Append, BoundedAppend, Field, KeyedList, MessageUpdate, Reducer};
 use serde_json::{Map, Value, json};
 
 /// A list item: an id, and the list that the item came from.
@@ -98,7 +96,7 @@ fn lists(table: &mut Table, kind: &str, items: u64, updates: u64) {
         "a HashMap index",
         input,
         |(list, update)| {
-            KeyedList::dedupe_append(by(|(id, _): &Item| *id))
+            KeyedList::dedupe_append(|(id, _): &Item| *id)
                 .reduce(list, update)
                 .unwrap()
         },
@@ -122,7 +120,7 @@ fn lists(table: &mut Table, kind: &str, items: u64, updates: u64) {
         "a HashMap index",
         input,
         |(list, update)| {
-            KeyedList::merge_by_key(by(|(id, _): &Item| *id))
+            KeyedList::merge_by_key(|(id, _): &Item| *id)
                 .reduce(list, update)
                 .unwrap()
         },
@@ -221,12 +219,12 @@ fn growth(table: &mut Table, items: u64) {
     println!();
     let of = |n: u64| move || (list(n, 0, 0), list(n, n / 2, 1));
     let merge = |(list, update)| {
-        KeyedList::merge_by_key(by(|(id, _): &Item| *id))
+        KeyedList::merge_by_key(|(id, _): &Item| *id)
             .reduce(list, update)
             .unwrap()
     };
     let dedupe = |(list, update)| {
-        KeyedList::dedupe_append(by(|(id, _): &Item| *id))
+        KeyedList::dedupe_append(|(id, _): &Item| *id)
             .reduce(list, update)
             .unwrap()
     };

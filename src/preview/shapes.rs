@@ -9,9 +9,9 @@ use crate::preview::outcomes::without_header;
 use crate::preview::pattern::pattern;
 use crate::preview::records::{AroundRecords, KEYED, NONE, Records, Row};
 use crate::preview::rows::{cell_of_text, compact};
+use crate::preview::table;
 use crate::preview::units::Unit;
 use crate::preview::{log, matches, outline};
-use crate::table;
 
 /// Maximum number of values and keys of a text that is read.
 const MAX_VALUES: usize = 1 << 20;

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 use super::bounds::step;
 use super::value::{Text, Value};
-use crate::table::{self, is_number};
+use crate::preview::table::{self, is_number};
 
 /// Reads a whole text: JSON or a table with a header, also after lines that say something about it; JSON
 /// Lines; or else its lines.

@@ -83,8 +83,8 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
 
 /// Checks R1 and R3.
 async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
-    // Pages of UTF-16 are made of its text.
-    let text = text_of(content);
+    // Pages of UTF-16 are made of its text, and say the size of what is stored.
+    let (text, stored) = (text_of(content), content.len() as u64);
     let content = if is_utf16(content) {
         text.as_bytes()
     } else {
@@ -107,7 +107,7 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
     let Some(page) = Hint::parse(&text).filter(|_| !query) else {
         return;
     };
-    assert_eq!(page.bytes, content.len() as u64);
+    assert_eq!(page.bytes, stored);
     let Kind::Page { from } = page.kind else {
         return;
     };

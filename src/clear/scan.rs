@@ -105,3 +105,58 @@ fn referenced(value: &Value, names: &mut HashSet<String>) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::format::{Message, Messages, Plain};
+    use crate::tokens::{CountTokens, Estimate};
+    use crate::{Part, ToolCall};
+
+    /// Counts one token for each byte, the maximum.
+    struct Bytes;
+
+    impl CountTokens for Bytes {
+        fn count(&self, text: &str) -> u64 {
+            text.len() as u64
+        }
+
+        fn never_exceeds_bytes(&self) -> bool {
+            true
+        }
+    }
+
+    #[tokio::test]
+    async fn c1_the_bound_is_reached_and_never_exceeded() {
+        let call = ToolCall::new("a", "grep", r#"{"x":1}"#);
+        let link = Part::Link {
+            mime: None,
+            url: "https://example.org/a.png".into(),
+        };
+        let parts = vec!["text".into(), Part::Json(json!({"a": 1})), link];
+        let mut messages = vec![
+            Message::user("go"),
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, parts, false),
+        ];
+        let conversation = Messages::new(Plain, &mut messages);
+        let slots = Slots::of(&conversation, 0, &HashMap::new());
+        let tools = [json!({"name": "grep"})];
+        let counters: [(Arc<dyn CountTokens>, _); 2] = [
+            (Arc::new(Bytes), CountKind::UpperBound),
+            (Arc::new(Estimate), CountKind::Counted),
+        ];
+        for (counter, at_limit) in counters {
+            let meter = Meter::new(counter);
+            let exact = count_tokens(&meter, &conversation, &tools);
+            for (limit, kind) in [(exact, at_limit), (exact - 1, CountKind::Counted)] {
+                let counted = count(&meter, &conversation, &slots, &tools, Some(limit)).await;
+                assert_eq!(counted, (exact, kind));
+            }
+        }
+    }
+}

@@ -13,12 +13,13 @@ use crate::{report, settings};
 /// Panics if the figures are wrong.
 #[expect(clippy::expect_used, reason = "to panic is how it says what it found")]
 pub fn replay(transcript: &std::path::Path) {
-    let policies = ["aggressive", "eino"].map(|name| Policy {
-        name: name.to_owned(),
-        by: RequestSource::Settings(
-            Box::new(settings::load(name).expect("a built-in policy")),
-            name.to_owned(),
-        ),
+    let policies = ["aggressive", "eino"].map(|name| {
+        let mut settings = settings::load(name).expect("a built-in policy");
+        settings::forget_stores(&mut settings);
+        Policy {
+            name: name.to_owned(),
+            by: RequestSource::Settings(Box::new(settings), name.to_owned()),
+        }
     });
     let sources = [Source(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.

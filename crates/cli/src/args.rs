@@ -8,10 +8,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{
-    OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
-};
-use clap::{Parser, Subcommand, ValueEnum as _, ValueHint};
+#[cfg(all(feature = "serve", unix))]
+use clap::ValueEnum as _;
+#[cfg(all(feature = "serve", unix))]
+use clap::builder::OsStringValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::{Parser, Subcommand, ValueHint};
 use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
 #[cfg(feature = "serve")]
@@ -34,7 +36,9 @@ More: ",
 /// Headings of options in the help.
 const LIVE: &str = "What stays";
 const WHERE: &str = "Where to sweep";
+#[cfg(all(feature = "serve", unix))]
 const REMOTE: &str = "A server over HTTP";
+#[cfg(all(feature = "serve", unix))]
 const LISTEN: &str = "Clients over HTTP";
 
 /// Keep long tool results out of an agent's context window, and keep every byte readable.
@@ -521,6 +525,7 @@ fn policy() -> Suggesting<StringValueParser> {
     Suggesting(StringValueParser::new(), names.collect())
 }
 
+#[cfg(all(feature = "serve", unix))]
 fn agent() -> Suggesting<OsStringValueParser> {
     let names = Agent::value_variants()
         .iter()

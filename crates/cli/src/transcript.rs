@@ -80,6 +80,7 @@ fn is_of_subagent(path: &Path) -> bool {
 }
 
 /// The number of a line of a log, from 1, and of a request in the document there, from 0.
+#[cfg(feature = "serve")]
 pub(crate) type Place = (usize, usize);
 
 impl Source {

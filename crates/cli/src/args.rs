@@ -302,7 +302,7 @@ pub(crate) struct Replay {
 }
 
 /// Settings and store of a command.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Settings and store")]
 pub(crate) struct OfUser {
     /// Settings: a .toml or .json file, or the name of a built-in policy. Default: OFFCUT_HOME/offcut.toml if it is

@@ -102,6 +102,14 @@ pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
     })
 }
 
+/// The stores of the user's settings: that of all tools first, or the user's own if they name none.
+pub(crate) fn stores_of_user() -> Result<Vec<StoreUrl>, Failure> {
+    let (settings, _) = named(&args::OfUser::default(), user_store)?;
+    let mut stores: Vec<_> = stores::named_in(&settings).cloned().collect();
+    stores.reverse();
+    Ok(stores)
+}
+
 /// Builds the reduction for `read`, of stores that must exist. Without any option, it reads whatever is at `location` in
 /// the user's store, and a file that the command line names in any store.
 pub(crate) fn reader(args: &args::Read, location: &str) -> Result<ToolReduction, Failure> {

@@ -34,8 +34,16 @@ pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCod
     if let Some(project) = &args.place.project {
         arguments += &format!(" --project {}", output::quoted(&project.to_string_lossy()));
     }
+    let is_kept_out = findings
+        .iter()
+        .any(|finding| finding.level == Level::Problem);
+    let used = match (is_kept_out, args.dry_run) {
+        (true, _) => "It does not work before the above is mended.",
+        (_, true) => "New sessions would use it.",
+        _ => "New sessions use it.",
+    };
     text += &format!(
-        "New sessions use it. `offcut doctor {arguments}` tries it; `offcut uninstall {arguments}` takes it out.\n"
+        "{used} `offcut doctor {arguments}` tries it; `offcut uninstall {arguments}` takes it out.\n"
     );
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -19,9 +19,16 @@ pub(super) const NOT_SWEPT: &str = "nothing was swept";
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     let (mut stores, mut live) = (args.stores.clone(), args.live.clone());
     if stores.is_empty() {
-        let store = settings::user_store()?;
-        output::note(&format!("the store is {store}"));
-        stores.push(store);
+        stores = settings::stores_of_user()?;
+        // Nobody knows who else uses stores that settings name.
+        let own = settings::user_store()?;
+        if let Some(other) = stores.iter().find(|store| **store != own) {
+            return Err(Failure::usage(
+                format!("the user's settings name another store, {other}"),
+                "name the stores to sweep, and every folder of transcripts of their users with --live",
+            ));
+        }
+        output::note(&format!("the store is {}", stores[0]));
         if !args.nothing_is_live {
             live.extend(transcripts::folders(&Home::required()?).or_fail(NOT_SWEPT)?);
         }

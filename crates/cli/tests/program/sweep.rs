@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::support::{fail, run, succeed, text};
+use crate::support::{command, fail, run, run_command, succeed, text};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -465,4 +465,30 @@ fn a_store_is_listed() {
     assert_eq!(json["bytes"], 234_000);
     assert_eq!(json["entries"].as_array().unwrap().len(), 2);
     fail(&["store", "ls", &home.path("nowhere")], "", 2);
+}
+
+#[test]
+fn without_a_store_that_of_the_users_settings_is_listed_and_never_swept() {
+    let home = Home::new();
+    let user = home.path("user");
+    fs::create_dir(&user).unwrap();
+    let backend = format!(
+        "preset = \"recommended\"\nbackend = {:?}\n",
+        home.path("store")
+    );
+    fs::write(home.path("user/offcut.toml"), backend).unwrap();
+    let of_user = |args: &[&str]| run_command(command(args).env("OFFCUT_HOME", &user), "");
+    let (listed, named) = (
+        of_user(&["store", "ls"]),
+        run(&["store", "ls", &home.path("store")], ""),
+    );
+    assert_eq!((listed.code, listed.out), (0, named.out));
+    let swept = of_user(&["sweep", "--nothing-is-live", "--apply"]);
+    assert_eq!(swept.code, 2, "{}", swept.out);
+    assert!(
+        swept.err.contains("name the stores to sweep"),
+        "{}",
+        swept.err
+    );
+    assert!(home.stores("s2/trunc/call_1"));
 }

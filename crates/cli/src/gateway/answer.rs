@@ -30,7 +30,7 @@ const MAX_CALL: usize = 64 * 1024;
 const NAME: &str = "plug";
 
 /// The text for a call that reads a conversation which no provider has answered with its key.
-const NOT_ANSWERED: &str = "This can't be read yet: since the server started, no provider has answered this conversation with this key. Call again in your next message: it can be read then.";
+const NOT_ANSWERED: &str = "This can't be read yet: since the server started, no provider has answered its conversation with this key. Call once more in your next message. If you get this answer again, do without it.";
 
 const COMPRESS: &str = "/v1/compress";
 const RETRIEVE: &str = "/v1/retrieve/";

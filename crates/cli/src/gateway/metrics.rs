@@ -23,7 +23,7 @@ rows! {
         CacheMissedTokens => ("offcut_cache_missed_tokens_total",
             "The same in input tokens, by the provider's own count, where it says what its cache held."),
         SenderBytes => ("offcut_sender_bytes_total",
-            "Bytes of requests, before and after, by tenant, model and client: the first 200 of these, and others."),
+            "Bytes of requests, before (0 for those that only read back) and after, by tenant, model and client: the first 200 of these, and others."),
         SenderTokens => ("offcut_sender_tokens_total",
             "Input tokens by the provider's own count, by tenant, model and client."),
         StoreAvailable => ("offcut_store_available",

@@ -248,7 +248,9 @@ async fn on_loopback_reading_needs_the_key_that_storing_needed() {
         let call = json!({"path": location}).to_string();
         let answer = server.post("/v1/read", headers, &call).await;
         let status = answer.line.split(' ').nth(1).unwrap().to_owned();
-        let has_advice = answer.text().contains("Call again in your next message");
+        let has_advice = answer
+            .text()
+            .contains("Call once more in your next message");
         (status, answer.text().contains("line 1 of"), has_advice)
     };
     let (one, two) = (send("one", "a").await, send("two", "b").await);

@@ -76,8 +76,13 @@ pub(crate) enum Command {
     Gain(Gain),
     #[cfg(feature = "serve")]
     Serve(Serve),
+    /// Show what the running servers of this user do.
+    ///
+    /// Figures since each server's start, without content: those of its page in the browser, whose address
+    /// is printed too. OFFCUT_HOME names the folder of another user's servers. The exit code is 1 if no server runs, or
+    /// one does not answer.
     #[cfg(feature = "serve")]
-    Status(Status),
+    Status,
     #[cfg(all(feature = "serve", unix))]
     Wrap(Wrap),
     #[cfg(unix)]
@@ -557,19 +562,6 @@ impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
 #[cfg(feature = "serve")]
 fn level() -> impl TypedValueParser<Value = Level> {
     PossibleValuesParser::new(["error", "warn", "info", "debug"]).try_map(|level| level.parse())
-}
-
-/// Show what the running servers of this user do.
-///
-/// Figures since each server's start, without content: those of its page in the browser, whose address
-/// is printed too. The exit code is 1 if no server runs, or one does not answer.
-#[cfg(feature = "serve")]
-#[derive(Debug, clap::Args)]
-pub(crate) struct Status {
-    /// A server's page, as a terminal shows it at the start, instead of all servers that OFFCUT_HOME knows of:
-    /// http://127.0.0.1:8787/page#TOKEN.
-    #[arg(value_name = "PAGE")]
-    pub(crate) page: Option<String>,
 }
 
 /// Run a coding agent with a server between it and its provider.

@@ -90,7 +90,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         #[cfg(feature = "serve")]
         Command::Serve(serve) => commands::serve::run(serve, json),
         #[cfg(feature = "serve")]
-        Command::Status(status) => commands::status::run(status, json),
+        Command::Status => commands::status::run(json),
         #[cfg(all(feature = "serve", unix))]
         Command::Wrap(wrap) => commands::wrap::run(wrap),
         #[cfg(unix)]

@@ -8,26 +8,20 @@ mod proxy;
 mod reply;
 mod session;
 
-use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::DuplexStream;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use crate::gateway::{Conversation, McpGateway};
+use crate::http::{ClientLimits, Connections};
 use crate::remote::Remote;
 use access::Access;
 use hosted::Hosted;
@@ -38,6 +32,8 @@ use reply::{Body, REFUSED};
 const MAX_CONNECTIONS: usize = 1024;
 /// Time for a request's head.
 const HEAD: Duration = Duration::from_secs(30);
+/// Time for which a client may take nothing of an answer.
+const SILENCE: Duration = Duration::from_secs(60);
 /// Time for connections to end when the endpoint does.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -127,28 +123,23 @@ impl McpEndpoint {
     ) -> io::Result<()> {
         self.access.is_loopback = listener.local_addr()?.ip().is_loopback();
         let endpoint = Arc::new(self);
-        let (mut connections, graceful) = (JoinSet::new(), GracefulShutdown::new());
-        let mut stop = pin!(stop);
-        loop {
-            tokio::select! {
-                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                    Ok((stream, _)) => {
-                        let served = serve_connection(endpoint.clone(), stream, graceful.watcher());
-                        connections.spawn(served);
-                    }
-                    // The process has too many open files, or the client has gone: neither lasts.
-                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-                },
-                Some(_) = connections.join_next() => {}
-                () = &mut stop => break,
-            }
-        }
-        drop(listener);
+        let limits = ClientLimits {
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            head: HEAD,
+            silence: SILENCE,
+        };
+        let own = endpoint.clone();
+        let answer = move |request| {
+            let endpoint = own.clone();
+            async move { endpoint.answer(request).await }
+        };
+        let mut connections = Connections::default();
+        let accepting = connections.accept(listener, limits, answer, |_| (), stop);
+        accepting.await;
         if let EndpointServers::Hosted(hosted) = &endpoint.servers {
             hosted.close().await;
         }
-        // Those that are left are dropped.
-        _ = timeout(FAREWELL, graceful.shutdown()).await;
+        _ = connections.end(FAREWELL).await;
         Ok(())
     }
 
@@ -175,18 +166,6 @@ impl McpEndpoint {
             reply::error(StatusCode::NOT_FOUND, REFUSED, problem, None)
         })
     }
-}
-
-async fn serve_connection(endpoint: Arc<McpEndpoint>, stream: TcpStream, watcher: Watcher) {
-    _ = stream.set_nodelay(true);
-    let answer = service_fn(move |request| {
-        let endpoint = endpoint.clone();
-        async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
-    });
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD);
-    let connection = http.serve_connection(TokioIo::new(stream), answer);
-    _ = watcher.watch(connection).await;
 }
 
 impl fmt::Debug for McpEndpoint {

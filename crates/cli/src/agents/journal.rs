@@ -10,7 +10,7 @@ use crate::agents::log;
 use crate::units;
 
 /// Maximum length of a journal in bytes, before it becomes the old one: some 40 000 results.
-const MAX_LENGTH: u64 = 8 * 1024 * 1024;
+pub(crate) const MAX_LENGTH: u64 = 8 * 1024 * 1024;
 /// Maximum length of a name in bytes; more is cut off. Names come from agents and models.
 const MAX_NAME: usize = 200;
 /// Beginning of the names of conversations that `offcut doctor` makes up.

@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use crate::failure::{FAILED, Failure, OrFail as _};
 use crate::serving::Running;
 use crate::units::{BYTES_PER_TOKEN, count, grouped, size, span};
-use crate::{args, output, settings};
+use crate::{output, settings};
 
 /// Number of conversations that are listed for each server, last call first.
 const CONVERSATIONS: usize = 10;
 
-pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> {
-    let pages = match &args.page {
-        Some(page) => vec![page.clone()],
-        None => running()?,
-    };
+pub(crate) fn run(json: bool) -> Result<ExitCode, Failure> {
+    let home = Home::required()?;
+    let folder = home.servers();
+    let pages = Running::all(&home);
+    let pages = pages.or_fail(format_args!("{} can't be read", folder.display()))?;
     let runtime = settings::runtime()?;
     let asked = pages.iter().map(|page| figures(page));
     let asked = runtime.block_on(futures_util::future::join_all(asked));
     let asked: Vec<_> = pages.iter().zip(asked).collect();
     if asked.is_empty() {
         return Err(Failure::new("no server of this user runs").hint(
-            "start one with `offcut serve`, or name the page that a server printed at its start",
+            "start one with `offcut serve`, or set OFFCUT_HOME to the folder of the user whose server runs",
         ));
     }
     if json {
@@ -53,16 +53,9 @@ pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> 
     Ok(code)
 }
 
-/// The pages of the servers that the user's own folder knows of.
-fn running() -> Result<Vec<String>, Failure> {
-    let home = Home::required()?;
-    let folder = home.servers();
-    Running::all(&home).or_fail(format_args!("{} can't be read", folder.display()))
-}
-
 fn as_text(page: &str, figures: &Value) -> String {
     let number = |name: &str| number(figures, name);
-    let (would, sent) = (number("would"), number("sent"));
+    let (before, after) = (number("before"), number("after"));
     let mut text = format!(
         "{} for {}\n",
         output::visible(page),
@@ -75,10 +68,10 @@ fn as_text(page: &str, figures: &Value) -> String {
         "{} of {} sent {} in place of {}: {} saved, about {} tokens.\n",
         count(number("calls"), "call"),
         count(number("known"), "conversation"),
-        size(sent),
-        size(would),
-        share(would, sent),
-        grouped(would.cast_signed().saturating_sub(sent.cast_signed()) / BYTES_PER_TOKEN),
+        size(after),
+        size(before),
+        share(before, after),
+        grouped(before.cast_signed().saturating_sub(after.cast_signed()) / BYTES_PER_TOKEN),
     );
     text += &estimate(figures);
     text += &format!(
@@ -131,9 +124,9 @@ fn table(conversations: &[&Value], now: u64) -> String {
             count("number"),
             said(one, "upstream"),
             count("calls"),
-            size(number("would")),
-            size(number("sent")),
-            share(number("would"), number("sent")),
+            size(number("before")),
+            size(number("after")),
+            share(number("before"), number("after")),
             count("cut"),
             count("cleared"),
             count("reads"),
@@ -141,7 +134,7 @@ fn table(conversations: &[&Value], now: u64) -> String {
             format!("{} ago", span(now.saturating_sub(number("last")))),
         ]
     });
-    let head = "number|provider|calls|would send|sent|saved|cut|cleared|reads|passed|last call";
+    let head = "number|provider|calls|before|after|saved|cut|cleared|reads|passed|last call";
     format!("\n{}", output::table(2, head, rows))
 }
 
@@ -165,27 +158,27 @@ fn estimate(figures: &Value) -> String {
             .map(|name| figures[name].as_f64().unwrap_or(0.0));
         price("cached") * (bytes - fresh) + price("fresh") * fresh
     };
-    let (paid, would) = (cost("sent"), cost("would"));
-    if would <= 0.0 {
+    let (before, after) = (cost("before"), cost("after"));
+    if before <= 0.0 {
         return String::new();
     }
-    let share = format!("{:.1} %", 100.0 * paid / would);
+    let share = format!("{:.1} %", 100.0 * after / before);
     let amount = |bytes: f64| bytes / BYTES_PER_TOKEN as f64 / 1e6;
     match card["currency"].as_str().zip(card["source"].as_str()) {
         Some((currency, source)) => format!(
             "By estimate, the input costs {} {:.2} in place of {:.2}, {share} ({}).\n",
             output::visible(currency),
-            amount(paid),
-            amount(would),
+            amount(after),
+            amount(before),
             output::visible(source),
         ),
         None => format!("By estimate, the input costs {share} of what it would have.\n"),
     }
 }
 
-fn share(would: u64, sent: u64) -> String {
-    if would == 0 {
+fn share(before: u64, after: u64) -> String {
+    if before == 0 {
         return "–".to_owned();
     }
-    format!("{:.1} %", 100.0 * (1.0 - sent as f64 / would as f64))
+    format!("{:.1} %", 100.0 * (1.0 - after as f64 / before as f64))
 }

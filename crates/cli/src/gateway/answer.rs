@@ -4,17 +4,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use offcut::agent::Tool;
 use offcut::format::{BodyError, LoopFormat, WireFormat};
 use offcut::{Part, ToolCall, ToolReduction};
+use offcut_mcp::http::{is_from_own_page, is_own_host};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::gateway::body::{self, Body, Read};
 use crate::gateway::encoding::ContentEncoding;
+use crate::gateway::metrics::Metric;
 use crate::gateway::own::{self, Denial, Refusal};
 use crate::gateway::plug::compressed;
 use crate::gateway::reducer::Exchange;
@@ -54,7 +56,7 @@ impl Service {
         if self.has_own_key(&request, &path) {
             return Err(Denial::OwnKey.into());
         }
-        let Some((upstream, rest)) = self.upstreams.route(&path, request.headers())? else {
+        let Some((upstream, rest)) = self.upstreams.route(&path) else {
             if request.method() == Method::HEAD && path == "/" {
                 // Some clients check first that a server answers.
                 return Ok(Response::new(body::empty()));
@@ -91,7 +93,7 @@ impl Service {
             return Err(Denial::Hosts.into());
         }
         let is_on_loopback = settings.listen.ip().is_loopback();
-        if is_on_loopback && !offcut_mcp::http::is_own_host(host, &settings.hosts) {
+        if is_on_loopback && !is_own_host(host, &settings.hosts) {
             return Err(Denial::OtherHost.into());
         }
         if settings.is_local() && is_from_afar(headers) {
@@ -99,7 +101,9 @@ impl Service {
         }
         // Whoever follows a link to the page sees no figures yet.
         let may_look = is_look(request) && own::path(path).is_some_and(|own| page::is_for(&own));
-        if !may_look && !self.is_from_own_page(headers, host) {
+        // A page elsewhere could have bound its name to this address.
+        let has_page = !headers.contains_key(header::ORIGIN) || is_own_host(host, &self.page_hosts);
+        if !may_look && !(has_page && is_from_own_page(headers, host)) {
             return Err(Denial::WebPage.into());
         }
         let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
@@ -110,24 +114,6 @@ impl Service {
             return Err(Box::new(own::no_upgrade()));
         }
         Ok(path.to_owned())
-    }
-
-    /// Returns true if a request comes from no web page, or from one of this server. Browsers say so:
-    /// in `origin` if the page could do harm, and newer ones in `sec-fetch-site` in any case.
-    fn is_from_own_page(&self, headers: &HeaderMap, host: &str) -> bool {
-        let is_own = |origin: &HeaderValue| {
-            let origin: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
-            let authority = origin.as_ref().and_then(Uri::authority);
-            let scheme = origin.as_ref().and_then(Uri::scheme_str);
-            matches!(scheme, Some("http" | "https"))
-                && authority.is_some_and(|authority| {
-                    offcut_mcp::http::is_own_host(authority.as_str(), &self.page_hosts)
-                        && authority.as_str().eq_ignore_ascii_case(host)
-                })
-        };
-        let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
-        headers.get_all(header::ORIGIN).iter().all(is_own)
-            && headers.get_all("sec-fetch-site").iter().all(is_near)
     }
 
     /// Returns true if a request bears the page's token, or a key of the plug, anywhere in its headers, its path or
@@ -145,9 +131,7 @@ impl Service {
     pub(crate) async fn monitor<B>(&self, request: &Request<B>) -> Response<Body> {
         let (host, settings) = (own::host(request.headers()), &self.settings);
         let is_local = |address: SocketAddr| address.ip().is_loopback();
-        if settings.metrics_listen.is_some_and(is_local)
-            && !offcut_mcp::http::is_own_host(host, &settings.hosts)
-        {
+        if settings.metrics_listen.is_some_and(is_local) && !is_own_host(host, &settings.hosts) {
             return Denial::OtherHost.answer();
         }
         match request.uri().path() {
@@ -163,6 +147,8 @@ impl Service {
                 // It is in a metric of its own.
                 _ = self.ready().await;
                 self.watch.state().write(&self.metrics);
+                let open = self.settings.places() - self.places.available_permits();
+                self.metrics.set(Metric::Connections, &[], open as u64);
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 own::typed(StatusCode::OK, kind, self.metrics.text())
             }
@@ -316,7 +302,6 @@ impl Service {
         let noted = self.note(&mut look.outcome);
         self.count(NAME, look.outcome);
         noted?;
-        self.count_bytes(&look);
         self.watch.call(&tenant.row(), &look, begun);
         let body = look.text.take().unwrap_or_default();
         let answer = own::typed(StatusCode::OK, "application/json", body);

@@ -1,18 +1,17 @@
 //! Bodies: read whole within a limit, or passed on as they arrive.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, BodyStream, Empty, Full, StreamBody};
+use http_body_util::{BodyExt, BodyStream, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::gateway::settings::ServeSettings;
+pub(crate) use offcut_mcp::http::{Body, BoxError, full};
 
 /// Number of the longest bodies that are in memory at once.
 const BODIES: usize = 16;
@@ -26,11 +25,6 @@ fn units(bytes: usize) -> usize {
 
 /// Bytes for which a client may take a second, besides the pause that it may make.
 const RATE: u64 = 8 * 1024;
-
-pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
-
-/// A body of a request or of a reply.
-pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A body that was read as far as the limit allows.
 pub(crate) enum Read {
@@ -54,16 +48,9 @@ pub(crate) enum ReadError {
     TooMany,
 }
 
-/// A body of these bytes.
-pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into())
-        .map_err(|never| match never {})
-        .boxed_unsync()
-}
-
 /// No body.
 pub(crate) fn empty() -> Body {
-    Empty::new().map_err(|never| match never {}).boxed_unsync()
+    full(Bytes::new())
 }
 
 /// A body of which the beginning has been read, and maybe a frame after it.
@@ -124,8 +111,7 @@ pub(crate) struct Uploads {
 
 impl Uploads {
     pub(crate) fn new(settings: &ServeSettings) -> Self {
-        let most = settings.max_connections.min(Semaphore::MAX_PERMITS);
-        let places = most - most / 4;
+        let places = settings.places() - settings.places() / 4;
         Self {
             places: Arc::new(Semaphore::new(places)),
             room: Arc::new(Semaphore::new(units(settings.max_body_bytes()) * BODIES)),

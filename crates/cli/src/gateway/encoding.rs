@@ -42,11 +42,19 @@ impl ContentEncoding {
         }
     }
 
-    /// The decoded body, of at most `max` bytes, and of at most [`RATIO`] bytes for each of its own
-    /// above a mebibyte: only what is made for that decodes to more. `None` if it is longer, or not in that encoding.
+    /// The most bytes to which a body of `bytes` is decoded: at most `max`, and [`RATIO`] for each of its own above a
+    /// mebibyte, since only what is made for that decodes to more.
+    pub(crate) fn longest(self, bytes: usize, max: usize) -> usize {
+        max.min(match self {
+            Self::Identity => bytes,
+            _ => bytes.saturating_mul(RATIO).saturating_add(1024 * 1024),
+        })
+    }
+
+    /// The decoded body; `None` if it is longer than [`longest`](Self::longest), or not in that encoding.
     pub(crate) fn decode(self, body: &Bytes, max: usize) -> Option<Bytes> {
         let bytes = body.as_ref();
-        let max = max.min((bytes.len().saturating_mul(RATIO)).saturating_add(1024 * 1024));
+        let max = self.longest(bytes.len(), max);
         let mut decoded = Vec::new();
         match self {
             Self::Identity => return Some(body.clone()),

@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::encoding::ContentEncoding;
@@ -40,8 +39,6 @@ fn units(bytes: usize) -> u32 {
 pub(crate) struct Jobs {
     /// Permits for memory, one for each [`UNIT`].
     room: Arc<Semaphore>,
-    /// Permits for bodies that are decoded, or wait for room after that.
-    decoders: Arc<Semaphore>,
     /// Threads that work on bodies, until this is dropped.
     workers: Option<Runtime>,
     max_body: usize,
@@ -60,7 +57,6 @@ impl Jobs {
         Ok(Self {
             workers: Some(workers.build().map_err(GatewayError::Threads)?),
             room: Arc::new(Semaphore::new(units(max_body) as usize)),
-            decoders: Arc::new(Semaphore::new(processors)),
             max_body,
             patience: Duration::from_secs(settings.reduce_seconds),
         })
@@ -82,28 +78,20 @@ impl Jobs {
         F: Future<Output = T>,
     {
         let deadline = Instant::now() + self.patience;
+        let (body, max) = (body.clone(), self.max_body);
+        let units = units(encoding.longest(body.len(), max));
         let job = async {
-            let (text, decoder) = if encoding == ContentEncoding::Identity {
-                (body.clone(), None)
-            } else {
-                let permit = self.decoders.clone().acquire_owned().await;
-                let (body, max) = (body.clone(), self.max_body);
-                // The permit goes along: a thread that has begun can't be stopped.
-                let decoding = spawn_blocking(move || (encoding.decode(&body, max), permit));
-                let (text, permit) = decoding.await.map_err(|_| PassReason::Bug)?;
-                (text.ok_or(PassReason::Encoding)?, Some(permit))
-            };
-            let units = units(text.len().min(self.max_body));
             let place = self.room.clone().acquire_many_owned(units).await;
-            drop(decoder);
             let runtime = Handle::current();
             let workers = self.workers.as_ref().ok_or(PassReason::Bug)?;
+            // The place goes along: a thread that has begun can't be stopped.
             let working = workers.spawn_blocking(move || {
+                let text = encoding.decode(&body, max).ok_or(PassReason::Encoding)?;
                 let done = runtime.block_on(async { work(text, deadline).await });
                 drop(place);
-                done
+                Ok(done)
             });
-            working.await.map_err(|_| PassReason::Bug)
+            working.await.unwrap_or(Err(PassReason::Bug))
         };
         let done = timeout_at(deadline + OVERTIME, job).await;
         done.unwrap_or(Err(PassReason::TooSlow))

@@ -11,7 +11,7 @@ rows! {
     /// A counter, whose name ends in `_total`, or a gauge: its name for Prometheus, and help.
     Metric: (&'static str, &'static str) {
         Bytes => ("offcut_bytes_total",
-            "Bytes of the requests that were reduced, before and after."),
+            "Bytes of requests, before (0 for those that only read back) and after."),
         Reads => ("offcut_reads_total",
             "Reads of stored content, as the next requests of their conversations or the calls of a plug tell."),
         Untouched => ("offcut_untouched_conversations_total",
@@ -57,7 +57,7 @@ pub(crate) struct Metrics(Mutex<MetricFigures>);
 #[derive(Debug, Default)]
 struct MetricFigures {
     /// By metric and labels, as they are written.
-    values: BTreeMap<(Metric, String), i64>,
+    values: BTreeMap<(Metric, String), u64>,
     added: [u64; BOUNDS.len() + 1],
     added_seconds: f64,
 }
@@ -77,22 +77,15 @@ fn written(labels: &[(&str, &str)]) -> String {
 impl Metrics {
     /// Adds to a counter. Labels need no escape.
     pub(crate) fn add(&self, metric: Metric, labels: &[(&'static str, &str)], amount: u64) {
-        self.change(metric, labels, i64::try_from(amount).unwrap_or(i64::MAX));
+        let mut figures = locked(&self.0);
+        let value = figures.values.entry((metric, written(labels))).or_default();
+        *value = value.saturating_add(amount);
     }
 
     /// Sets a figure.
     pub(crate) fn set(&self, metric: Metric, labels: &[(&'static str, &str)], value: u64) {
-        let value = i64::try_from(value).unwrap_or(i64::MAX);
         let key = (metric, written(labels));
         locked(&self.0).values.insert(key, value);
-    }
-
-    /// Changes a gauge.
-    pub(crate) fn change(&self, metric: Metric, labels: &[(&'static str, &str)], by: i64) {
-        let labels = written(labels);
-        let mut figures = locked(&self.0);
-        let value = figures.values.entry((metric, labels)).or_default();
-        *value = value.saturating_add(by);
     }
 
     /// Adds a request's time in this server before it went on.
@@ -172,8 +165,8 @@ mod tests {
             &[("upstream", "openai"), ("outcome", "reduced")],
             2,
         );
-        metrics.change(Metric::Connections, &[], 3);
-        metrics.change(Metric::Connections, &[], -1);
+        metrics.add(Metric::Connections, &[], 3);
+        metrics.set(Metric::Connections, &[], 2);
         metrics.took(Duration::from_micros(700));
         metrics.took(Duration::from_secs(9));
         let text = metrics.text();

@@ -64,7 +64,6 @@ impl ConversationRequest<'_> {
         self.is_on_its_way = false;
         self.count();
         let service = self.service;
-        service.count_bytes(&self.look);
         if self.exchange.purpose != Purpose::Turn {
             return None;
         }
@@ -130,7 +129,7 @@ impl ConversationRequest<'_> {
     async fn original(&mut self) -> Option<Response<Body>> {
         self.look.text.as_ref()?;
         let mut look = Look {
-            sent: None,
+            after: None,
             text: None,
             outcome: Outcome::default(),
             changes: Vec::new(),

@@ -258,7 +258,7 @@ pub(crate) async fn compressed(
         // that too little is claimed as saved.
         conversation: Some(tenant.row()),
         whose: Whose::of_plug(&tenant.name),
-        would: length(body.messages()),
+        before: length(body.messages()),
         ..Look::default()
     };
     let format = Spelled(format);
@@ -292,7 +292,7 @@ pub(crate) async fn compressed(
         }
     }
     look.outcome = Outcome::of(!hashes.is_empty(), has_store_failed);
-    look.sent = (!hashes.is_empty()).then(|| length(body.messages()));
+    look.after = (!hashes.is_empty()).then(|| length(body.messages()));
     look.text = Some(reply(body.messages(), &hashes, saved));
     Ok(look)
 }

@@ -183,7 +183,7 @@ impl ConversationReducer {
         }
         let reader = decides.then(|| reader.flatten());
         let is_too_long = pressure == Pressure::TooLong;
-        let is_cold = !is_too_long && watch.state().is_cold(&conversation, &look.would);
+        let is_cold = !is_too_long && watch.state().is_cold(&conversation, &look.before);
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
         let session = self.session(&conversation, reader, bytes, |whole| {
             let name = conversation.rsplit('/').nth(1);

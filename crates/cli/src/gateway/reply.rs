@@ -1,6 +1,5 @@
 //! A provider's replies, read from a copy as they pass: what was refused and why, and the count of input tokens.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +7,6 @@ use http::{HeaderMap, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use memchr::{memmem, memrchr2};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -121,8 +119,8 @@ pub(crate) async fn examined(
         decoded.is_ok() && text.len() <= LONGEST_ERROR && first_event(&text).is_none()
     };
     let (_, body) = begun(body, patience.min(OPENING_TIME), opens).await;
-    let event = first_event(&text).and_then(|event| serde_json::from_slice(event).ok());
-    let refused = event.filter(is_too_long).map(|_| Refused::TooLong);
+    let refused = first_event(&text).filter(is_too_long);
+    let refused = refused.map(|_| Refused::TooLong);
     (Response::from_parts(parts, body), refused)
 }
 
@@ -153,22 +151,15 @@ async fn begun(
     (read.clone(), body::begun(read, next.ok().flatten(), body))
 }
 
-/// The data of the first event of a stream that says more than that the request has arrived.
-fn first_event(read: &[u8]) -> Option<&[u8]> {
+/// The first event of a stream that says more than that the request has arrived; null if it is not JSON.
+fn first_event(read: &[u8]) -> Option<Value> {
     let whole = memrchr2(b'\n', b'\r', read)?;
     let lines = read[..whole].split(|byte| matches!(byte, b'\n' | b'\r'));
-    let mut events = lines.filter_map(|line| line.strip_prefix(b"data:"));
-    events.find(|event| {
-        let event: Option<TypedEvent<'_>> = serde_json::from_slice(event).ok();
-        event.is_none_or(|event| !OPENING.contains(&&*event.kind))
-    })
-}
-
-/// The type of an event.
-#[derive(Deserialize)]
-struct TypedEvent<'e> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Cow<'e, str>,
+    let mut events = lines.filter_map(|line| {
+        let data = line.strip_prefix(b"data:")?;
+        Some(serde_json::from_slice(data).unwrap_or_default())
+    });
+    events.find(|event: &Value| OPENING.iter().all(|kind| event["type"] != *kind))
 }
 
 /// Finds the usage in a reply that passes in pieces, in bounded memory.

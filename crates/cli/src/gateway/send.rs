@@ -25,6 +25,8 @@ const UNANSWERED: u16 = 0;
 /// Status of a reply whose client left or failed before it began, in the figures. Other servers count it so too.
 const CLIENT_LEFT: u16 = 499;
 
+/// Time for a connection to be made.
+const CONNECT: Duration = Duration::from_secs(15);
 /// Time for a connection to be idle.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -48,9 +50,8 @@ impl Sender {
         settings: &ServeSettings,
         metrics: Arc<Metrics>,
     ) -> Result<Self, GatewayError> {
-        let connect = Duration::from_secs(settings.connect_seconds);
         Ok(Self {
-            client: HttpClient::new(connect, IDLE).map_err(GatewayError::Certificates)?,
+            client: HttpClient::new(CONNECT, IDLE).map_err(GatewayError::Certificates)?,
             patience: Duration::from_secs(settings.answer_seconds),
             metrics,
         })

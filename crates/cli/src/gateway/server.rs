@@ -1,24 +1,19 @@
 //! The server: accepts connections within limits, and lets running requests end when it stops.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use offcut::backend::{Backend, BackendError};
 use offcut::{ErrorChain, Settings};
+use offcut_mcp::http::{ClientLimits, Connections};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio_io_timeout::TimeoutStream;
 
 use crate::gateway::breaker::Breaker;
-use crate::gateway::metrics::Metric;
 use crate::gateway::page;
 use crate::gateway::plug::{PlugTenant, check_keys};
 use crate::gateway::reader::Pages;
@@ -169,37 +164,55 @@ impl Gateway {
 
     /// Serves the clients of `listener`, and those who watch the server at `monitor`, until `stop` is ready. Then no
     /// connection is accepted any more, and running requests have `shutdown_seconds` to end. A connection that fails
-    /// ends only itself.
+    /// ends only itself. `listener` should be bound to the settings' `listen`: by that address, not by its own, the server
+    /// decides who may connect and what it lets them see.
     pub async fn serve(
         self,
         listener: TcpListener,
         monitor: Option<TcpListener>,
         stop: impl Future<Output = ()>,
     ) {
+        let service = &self.service;
+        let limits = ClientLimits {
+            places: service.places.clone(),
+            head: Duration::from_secs(service.settings.header_seconds),
+            silence: Duration::from_secs(service.settings.body_seconds),
+        };
+        let unaccepted =
+            |error: &io::Error| tracing::warn!(%error, "a connection was not accepted");
         let monitor = monitor.map(|listener| {
-            let service = self.service.clone();
+            let places = Arc::new(Semaphore::new(MONITORS));
+            let (own, limits) = (service.clone(), limits.clone());
+            let answer = move |request| {
+                let service = own.clone();
+                async move { service.monitor(&request).await }
+            };
             // It tells how the server stops, so it goes on.
             tokio::spawn(async move {
-                let connections = GracefulShutdown::new();
-                accept(&service, listener, Callers::Monitors, &connections).await;
+                let (limits, never) = (ClientLimits { places, ..limits }, std::future::pending());
+                let mut connections = Connections::default();
+                let accepting = connections.accept(listener, limits, answer, unaccepted, never);
+                accepting.await;
             })
         });
-        let service = self.service.clone();
+        let own = service.clone();
         tokio::spawn(async move {
-            if let Err(error) = service.ready().await {
+            if let Err(error) = own.ready().await {
                 let error = ErrorChain(&error);
                 tracing::warn!(%error, "a store takes nothing");
             }
         });
-        let connections = GracefulShutdown::new();
-        tokio::select! {
-            () = accept(&self.service, listener, Callers::Clients, &connections) => {}
-            () = stop => {}
-        }
+        let own = service.clone();
+        let answer = move |request| {
+            let service = own.clone();
+            async move { service.answer(request).await }
+        };
+        let mut connections = Connections::default();
+        let accepting = connections.accept(listener, limits, answer, unaccepted, stop);
+        accepting.await;
         tracing::info!(running = connections.count(), "stopping");
-        let patience = Duration::from_secs(self.settings().shutdown_seconds);
-        let ended = tokio::time::timeout(patience, connections.shutdown()).await;
-        if ended.is_err() {
+        let patience = Duration::from_secs(service.settings.shutdown_seconds);
+        if !connections.end(patience).await {
             tracing::warn!("requests were still running and are cut off");
         }
         monitor.inspect(JoinHandle::abort);
@@ -208,71 +221,3 @@ impl Gateway {
 
 /// Number of connections at once for those who watch the server.
 const MONITORS: usize = 16;
-
-/// Those who connect to an address.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Callers {
-    Clients,
-    Monitors,
-}
-
-/// Answers whoever connects.
-async fn accept(
-    service: &Arc<Service>,
-    listener: TcpListener,
-    callers: Callers,
-    connections: &GracefulShutdown,
-) {
-    let settings = &service.settings;
-    let header_bytes = usize::try_from(settings.max_header.as_u64()).unwrap_or(usize::MAX);
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(settings.header_seconds))
-        .preserve_header_case(true)
-        .max_headers(offcut_mcp::http::MAX_HEADERS)
-        .max_buf_size(header_bytes);
-    let places = match callers {
-        Callers::Clients => settings.max_connections.min(Semaphore::MAX_PERMITS),
-        Callers::Monitors => MONITORS,
-    };
-    let places = Arc::new(Semaphore::new(places));
-    loop {
-        let place = places.clone().acquire_owned().await.ok();
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            // Neither lasts: the process has too many open files, or the client has gone.
-            Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        // A reply's first byte leaves as soon as it arrives.
-        _ = stream.set_nodelay(true);
-        let answering = service.clone();
-        let answer = service_fn(move |request| {
-            let service = answering.clone();
-            async move {
-                Ok::<_, Infallible>(match callers {
-                    Callers::Clients => service.answer(request).await,
-                    Callers::Monitors => service.monitor(&request).await,
-                })
-            }
-        });
-        let mut stream = TimeoutStream::new(stream);
-        // A client that reads nothing for so long gives its place back.
-        stream.set_write_timeout(Some(Duration::from_secs(settings.body_seconds)));
-        let stream = TokioIo::new(Box::pin(stream));
-        let connection = connections.watch(http.serve_connection(stream, answer));
-        let service = service.clone();
-        tokio::spawn(async move {
-            let clients = i64::from(callers == Callers::Clients);
-            service.metrics.change(Metric::Connections, &[], clients);
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended early");
-            }
-            service.metrics.change(Metric::Connections, &[], -clients);
-            drop(place);
-        });
-    }
-}

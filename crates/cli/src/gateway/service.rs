@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use offcut::backend::BackendError;
+use tokio::sync::Semaphore;
 
 use crate::gateway::body::Uploads;
 use crate::gateway::breaker::Breaker;
@@ -17,7 +18,7 @@ use crate::gateway::secret::Secret;
 use crate::gateway::send::Sender;
 use crate::gateway::settings::{GatewayError, OnFailure, ServeSettings};
 use crate::gateway::upstream::Upstreams;
-use crate::gateway::watch::{Look, Watch};
+use crate::gateway::watch::Watch;
 use crate::gateway::whose::{Readers, Tenants};
 
 /// The parts that all requests share.
@@ -28,6 +29,8 @@ pub(crate) struct Service {
     pub(crate) reducer: ConversationReducer,
     pub(crate) tenants: Tenants,
     pub(crate) jobs: Jobs,
+    /// Permits for connections of clients.
+    pub(crate) places: Arc<Semaphore>,
     pub(crate) uploads: Uploads,
     pub(crate) readers: Readers,
     pub(crate) metrics: Arc<Metrics>,
@@ -71,6 +74,7 @@ impl Service {
             reducer,
             tenants: Tenants::new(&settings)?,
             jobs: Jobs::new(&settings)?,
+            places: Arc::new(Semaphore::new(settings.places())),
             uploads: Uploads::new(&settings),
             readers: Readers::default(),
             metrics,
@@ -94,15 +98,6 @@ impl Service {
         });
         let looks = futures_util::future::join_all(looks).await;
         looks.into_iter().collect()
-    }
-
-    /// Counts the bytes of a request that was changed, before and after.
-    pub(crate) fn count_bytes(&self, look: &Look) {
-        let Some(sent) = &look.sent else { return };
-        for (when, form) in [("before", &look.would), ("after", sent)] {
-            self.metrics
-                .add(Metric::Bytes, &[("when", when)], form.bytes());
-        }
     }
 
     /// Counts a request with a conversation.

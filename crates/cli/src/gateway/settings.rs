@@ -8,6 +8,7 @@ use bytesize::ByteSize;
 use http::Uri;
 use offcut::SettingsError;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use crate::gateway::secret::Secret;
 
@@ -42,7 +43,7 @@ pub struct ServeSettings {
     /// URLs of providers by name: `/NAME/rest` goes to `URL/rest`. `openai`, `anthropic` and
     /// `gemini` have their public addresses unless a URL is given here.
     pub upstreams: BTreeMap<String, String>,
-    /// The provider of requests without a prefix. Default: none, and their headers and paths tell.
+    /// The provider of requests without a prefix. Default: none, and they are refused.
     pub default_upstream: Option<String>,
     /// A secret with which credentials are hashed, to tell tenants apart without knowing them: the
     /// same for all replicas. Required where other machines may connect. Default: none, and all
@@ -65,8 +66,6 @@ pub struct ServeSettings {
     pub retry_too_long: bool,
     /// Seconds for reducing a request, after which it passes unchanged. Default: 10.
     pub reduce_seconds: u64,
-    /// Maximum size of a request's head. Default: 64 KiB; at least 8 KiB.
-    pub max_header: ByteSize,
     /// Maximum size of a body that is read, compressed or not. A longer one passes unread. Default:
     /// 64 MiB.
     pub max_body: ByteSize,
@@ -76,8 +75,6 @@ pub struct ServeSettings {
     pub header_seconds: u64,
     /// Seconds for a request's body, and one more for each 8 KiB of it. Default: 60.
     pub body_seconds: u64,
-    /// Seconds for connecting to a provider. Default: 15.
-    pub connect_seconds: u64,
     /// Seconds for a provider to begin its answer. Default: 1200.
     pub answer_seconds: u64,
     /// Seconds for running requests to end when the server stops. Default: 600.
@@ -112,12 +109,10 @@ impl Default for ServeSettings {
             on_failure: OnFailure::Pass,
             retry_too_long: true,
             reduce_seconds: 10,
-            max_header: ByteSize::kib(64),
             max_body: ByteSize::mib(64),
             max_connections: 4096,
             header_seconds: 15,
             body_seconds: 60,
-            connect_seconds: 15,
             answer_seconds: 1200,
             shutdown_seconds: 600,
         }
@@ -184,10 +179,15 @@ impl ServeSettings {
                 return Err(GatewayError::settings(field, problem));
             }
         }
+        // On most systems, `[::]` takes connections to addresses of both kinds.
+        let covers = |one: IpAddr, other: IpAddr| {
+            one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
+        };
         let is_taken = |other: &SocketAddr| {
             let (own, other_ip) = (self.listen.ip(), other.ip());
-            let is_same = own == other_ip || own.is_unspecified() || other_ip.is_unspecified();
-            is_same && other.port() == self.listen.port() && other.port() != 0
+            (covers(own, other_ip) || covers(other_ip, own))
+                && other.port() == self.listen.port()
+                && other.port() != 0
         };
         if self.metrics_listen.as_ref().is_some_and(is_taken) {
             let problem = "`listen` has this port already: choose another one";
@@ -211,11 +211,9 @@ impl ServeSettings {
         }
         let at_least = [
             ("max_connections", self.max_connections as u64, 1),
-            ("max_header", self.max_header.as_u64(), 8 * 1024),
             ("max_body", self.max_body.as_u64(), 1024),
             ("header_seconds", self.header_seconds, 1),
             ("body_seconds", self.body_seconds, 1),
-            ("connect_seconds", self.connect_seconds, 1),
             ("reduce_seconds", self.reduce_seconds, 1),
             ("answer_seconds", self.answer_seconds, 1),
         ];
@@ -248,6 +246,11 @@ impl ServeSettings {
     /// Returns true if only this machine can connect, and not through a proxy either.
     pub(crate) fn is_local(&self) -> bool {
         self.listen.ip().is_loopback() && !self.expose
+    }
+
+    /// Number of clients' connections at once.
+    pub(crate) fn places(&self) -> usize {
+        self.max_connections.min(Semaphore::MAX_PERMITS)
     }
 
     pub(crate) fn max_body_bytes(&self) -> usize {
@@ -325,6 +328,29 @@ mod tests {
             refused.starts_with("`serve.metrics_listen`: 0.0.0.0 can be reached"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn two_listeners_share_a_port_only_where_neither_takes_the_others_connections() {
+        for (listen, metrics, is_free) in [
+            ("0.0.0.0:1", "[::1]:1", true),
+            ("127.0.0.1:1", "[::1]:1", true),
+            ("127.0.0.1:1", "127.0.0.1:2", true),
+            ("0.0.0.0:0", "0.0.0.0:0", true),
+            ("0.0.0.0:1", "127.0.0.1:1", false),
+            ("127.0.0.1:1", "0.0.0.0:1", false),
+            ("[::1]:1", "[::]:1", false),
+            ("0.0.0.0:1", "[::]:1", false),
+            ("127.0.0.1:1", "127.0.0.1:1", false),
+        ] {
+            let settings = ServeSettings {
+                listen: listen.parse().unwrap(),
+                metrics_listen: Some(metrics.parse().unwrap()),
+                expose: true,
+                ..ServeSettings::default()
+            };
+            assert_eq!(settings.check().is_ok(), is_free, "{listen} {metrics}");
+        }
     }
 
     #[test]

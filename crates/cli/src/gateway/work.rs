@@ -32,7 +32,7 @@ impl Service {
         deadline: Instant,
     ) -> Result<Look, Refusal> {
         let length = text.len();
-        look.would = Prompt::unread(length as u64);
+        look.before = Prompt::unread(length as u64);
         let Ok(text) = str::from_utf8(&text) else {
             return Ok(look.passed(PassReason::NotUnderstood));
         };
@@ -58,14 +58,14 @@ impl Service {
         if messages.any(|one| is_crowded(exchange.format, one)) {
             return Ok(look.passed(PassReason::TooLong));
         }
-        look.would = Prompt::of(&body, length as u64, &look.whose.model);
+        look.before = Prompt::of(&body, length as u64, &look.whose.model);
         let (reducer, watch) = (&self.reducer, &self.watch);
         let reducing = reducer.reduce(tenant, exchange, pressure, watch, &mut body, &mut look);
         let outcome = timeout_at(deadline, reducing).await;
         look.outcome = outcome.unwrap_or(Outcome::Passed(PassReason::TooSlow));
         if matches!(look.outcome, Outcome::Reduced(_)) {
             let changed = body.to_string();
-            look.sent = Some(look.would.changed(&body, changed.len() as u64));
+            look.after = Some(Prompt::of(&body, changed.len() as u64, &look.whose.model));
             look.text = Some(changed.into());
         }
         Ok(look)

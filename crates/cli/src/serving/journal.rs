@@ -1,32 +1,31 @@
 //! The journal of the requests that pass through a server, for `offcut gain`.
 
-use std::path::Path;
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::thread::JoinHandle;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 
 use crate::agents::journal::{self, Row};
 use crate::agents::layout::Home;
+use crate::agents::log;
 use crate::gateway::{Gateway, RequestRecord};
 
 /// Number of rows that may wait for a slow disk. More are left out, for no request waits.
 const WAITING: usize = 10_000;
 
 /// Writes the user's journal on a thread of its own. Once dropped, everything is written.
-pub(crate) struct Journal(Option<(Rows, JoinHandle<()>)>);
-
-/// The way to the thread, which ends at `None`.
-type Rows = SyncSender<Option<Row>>;
+pub(crate) struct Journal(Option<(NonBlocking, WorkerGuard)>);
 
 impl Journal {
     /// The journal in the user's own folder; without a home directory, nothing is written.
     pub(crate) fn start() -> Self {
-        let Some(home) = Home::from_env() else {
-            return Self(None);
-        };
-        let (rows, received) = mpsc::sync_channel(WAITING);
-        let thread = std::thread::Builder::new().name("journal".to_owned());
-        let thread = thread.spawn(move || write(&home.journal(), &received));
-        Self(thread.ok().map(|thread| (rows, thread)))
+        let file = Home::from_env().map(|home| JournalFile {
+            path: home.journal(),
+            lines: String::new(),
+            has_failed: false,
+        });
+        let thread = NonBlockingBuilder::default().buffered_lines_limit(WAITING);
+        Self(file.map(|file| thread.thread_name("journal").finish(file)))
     }
 
     /// Has the requests of `gateway` written.
@@ -35,35 +34,36 @@ impl Journal {
             return gateway;
         };
         let rows = rows.clone();
-        gateway.on_request(move |record| _ = rows.try_send(Some(row(record))))
+        gateway.on_request(move |record| {
+            let line = serde_json::to_string(&row(record));
+            _ = line.map(|line| rows.clone().write_all(format!("{line}\n").as_bytes()));
+        })
     }
 }
 
-impl Drop for Journal {
-    fn drop(&mut self) {
-        if let Some((rows, thread)) = self.0.take() {
-            _ = rows.send(None);
-            _ = thread.join();
-        }
-    }
+/// The journal's file, to which lines go that have come at once.
+struct JournalFile {
+    path: PathBuf,
+    lines: String,
+    has_failed: bool,
 }
 
-/// Writes rows until there will be none, as many at once as have come.
-fn write(path: &Path, received: &Receiver<Option<Row>>) {
-    let mut is_over = false;
-    let mut has_failed = false;
-    // Whoever still holds a sender may send nothing more.
-    while !is_over && let Ok(first) = received.recv() {
-        let come: Vec<_> = std::iter::once(first).chain(received.try_iter()).collect();
-        is_over = come.iter().any(Option::is_none);
-        let rows: Vec<_> = come.into_iter().flatten().collect();
-        if !rows.is_empty()
-            && let Err(error) = journal::append(path, &rows)
-            && !has_failed
+impl Write for JournalFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.lines += &String::from_utf8_lossy(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let lines = std::mem::take(&mut self.lines);
+        if !lines.is_empty()
+            && let Err(error) = log::append_lines(&self.path, &lines, journal::MAX_LENGTH)
+            && !self.has_failed
         {
-            has_failed = true;
-            tracing::warn!(error = %error, path = %path.display(), "the journal for `offcut gain` can't be written");
+            self.has_failed = true;
+            tracing::warn!(error = %error, path = %self.path.display(), "the journal for `offcut gain` can't be written");
         }
+        Ok(())
     }
 }
 

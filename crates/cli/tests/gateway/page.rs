@@ -117,7 +117,7 @@ async fn senders_are_told_apart_everywhere() {
         (&codex["fresh_tokens"], &codex["cached_tokens"]),
         (&json!(120), &json!(80))
     );
-    assert!(codex["sent"].as_u64() < codex["would"].as_u64());
+    assert!(codex["after"].as_u64() < codex["before"].as_u64());
     assert_eq!(
         (&unknown["model"], &unknown["client"]),
         (&json!("gemini-9"), &json!("unknown"))
@@ -130,11 +130,11 @@ async fn senders_are_told_apart_everywhere() {
         format!("offcut_sender_tokens_total{{{labels},kind=\"cached\"}} 80"),
         format!(
             "offcut_sender_bytes_total{{{labels},when=\"before\"}} {}",
-            codex["would"]
+            codex["before"]
         ),
         format!(
             "offcut_sender_bytes_total{{{labels},when=\"after\"}} {}",
-            codex["sent"]
+            codex["after"]
         ),
     ] {
         assert!(
@@ -171,10 +171,10 @@ async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
     let sent: usize = provider.seen().iter().map(|seen| seen.body.len()).sum();
     let all = figures(&server, &token, "/page/figures?since=0").await;
     let shown = |name: &str| all[name].as_u64().unwrap();
-    assert_eq!(shown("would"), would as u64);
-    assert_eq!(shown("sent"), sent as u64);
-    assert_eq!(shown("would_fresh"), fresh as u64);
-    assert!(shown("sent_fresh") < fresh as u64 / 2, "{all}");
+    assert_eq!(shown("before"), would as u64);
+    assert_eq!(shown("after"), sent as u64);
+    assert_eq!(shown("before_fresh"), fresh as u64);
+    assert!(shown("after_fresh") < fresh as u64 / 2, "{all}");
     assert_eq!((shown("calls"), shown("cut"), shown("known")), (10, 10, 2));
     assert_eq!(all["passed"], json!([]));
     let one = &all["conversations"][0];
@@ -214,7 +214,7 @@ async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
     assert_eq!(after["passed"][0]["reason"], "refused");
     let taken = sent + provider.last().body.len();
     assert_eq!(
-        after["sent"], taken as u64,
+        after["after"], taken as u64,
         "no provider bills what it refuses"
     );
     assert_eq!(after["cut"], 10, "what was taken is the original");
@@ -346,7 +346,7 @@ async fn reads_are_counted_by_the_calls_that_name_the_store() {
             assert!(metrics.text().contains(&counted), "{command}");
             // Nobody would have sent what only tells of reads.
             would += if reads > before { 0 } else { body.len() };
-            assert_eq!(figures["would"], would, "{command}");
+            assert_eq!(figures["before"], would, "{command}");
         }
         before = reads;
     }
@@ -386,11 +386,11 @@ async fn calls_of_the_plug_have_a_row_for_each_tenant() {
         }
         // Nothing is known of the provider's cache.
         assert_eq!(
-            (&shown["would_fresh"], &shown["sent_fresh"]),
+            (&shown["before_fresh"], &shown["after_fresh"]),
             (&json!(0), &json!(0))
         );
-        assert!(shown["would"].as_u64() > Some(50_000), "{shown}");
-        assert!(shown["sent"].as_u64() < Some(20_000), "{shown}");
+        assert!(shown["before"].as_u64() > Some(50_000), "{shown}");
+        assert!(shown["after"].as_u64() < Some(20_000), "{shown}");
     }
     assert_eq!(row["upstream"], "plug one");
     for secret in [key, "planted", hash] {
@@ -418,7 +418,7 @@ async fn a_compressed_request_is_as_long_as_its_text() {
     let all = figures(&server, &token, "/page/figures?since=0").await;
     let sent = provider.last().body.len();
     assert_eq!(
-        (&all["would"], &all["sent"]),
+        (&all["before"], &all["after"]),
         (&json!(body.len()), &json!(sent))
     );
 }

@@ -104,10 +104,11 @@ async fn what_is_refused_either_way_was_not_refused_for_its_changes() {
     let refused = "offcut_unreduced_total{reason=\"refused\"} 0";
     assert!(metrics.text().contains(refused), "{metrics:?}");
     // They went on as they came.
-    assert!(
-        !metrics.text().contains("offcut_bytes_total{"),
-        "{metrics:?}"
-    );
+    for when in ["before", "after"] {
+        let bytes = 2 * request().len();
+        let line = format!("offcut_bytes_total{{when=\"{when}\"}} {bytes}\n");
+        assert!(metrics.text().contains(&line), "{metrics:?}");
+    }
 }
 
 #[tokio::test]

@@ -226,7 +226,7 @@ async fn a_stream_that_breaks_is_broken_for_the_client_too() {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     let body = r#"{"messages":[{"role":"user","content":"x"}]}"#;
     let request = format!(
-        "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST /anthropic/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     // It breaks off after its last part, together with it, or before its first one.

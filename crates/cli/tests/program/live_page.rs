@@ -84,7 +84,7 @@ fn the_live_page_works_in_a_browser() {
                 assert_eq!(seen["tiles"][tile], shown, "{tile} {at}");
             }
             assert!(
-                seen["tiles"]["input costs"]
+                seen["tiles"]["cost after"]
                     .as_str()
                     .unwrap()
                     .starts_with("USD 0."),

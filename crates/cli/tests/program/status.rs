@@ -2,7 +2,7 @@
 
 #![cfg(all(feature = "serve", unix))]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -11,6 +11,15 @@ use std::path::{Path, PathBuf};
 use crate::serving::{KEY, Serving, User, answering};
 use crate::support::{command, run_command, text};
 use serde_json::{Value, json};
+
+/// Notes a server with this page, which runs as long as the file is held.
+fn running(user: &User, page: &str) -> File {
+    fs::create_dir_all(user.path("servers")).unwrap();
+    let mut file = File::create(user.path("servers/1-1")).unwrap();
+    file.write_all(page.as_bytes()).unwrap();
+    file.lock_shared().unwrap();
+    file
+}
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -58,11 +67,7 @@ fn a_running_server_is_found_and_its_journal_outlives_it() {
         (&one["figures"]["calls"], &one["figures"]["cut"]),
         (&json!(4), &json!(3))
     );
-    assert!(one["figures"]["sent"].as_u64() < one["figures"]["would"].as_u64());
-    // The address alone is enough, for another user's folder too.
-    let by_page = User::new().run(&["status", &server.page]);
-    assert_eq!(by_page.code, 0, "{by_page:?}");
-
+    assert!(one["figures"]["after"].as_u64() < one["figures"]["before"].as_u64());
     let files = user.files();
     assert_eq!(files.len(), 1);
     assert_eq!(
@@ -91,8 +96,8 @@ fn a_running_server_is_found_and_its_journal_outlives_it() {
     for (name, same) in [
         ("count", "calls"),
         ("replaced", "cut"),
-        ("bytes_before", "would"),
-        ("bytes_after", "sent"),
+        ("bytes_before", "before"),
+        ("bytes_after", "after"),
         ("sessions", "known"),
     ] {
         assert_eq!(gain[name], figures[same], "{name}");
@@ -166,14 +171,16 @@ fn a_server_that_is_none_of_ours_is_an_error_without_the_token() {
         ),
         ("\u{1b}[31m", "must be the one that the server printed"),
     ] {
-        let ran = user.run(&["status", page]);
+        let user = User::new();
+        let _running = running(&user, page);
+        let ran = user.run(&["status"]);
         assert_eq!((ran.code, &*ran.out), (1, ""), "{page}");
         assert!(ran.err.contains(words), "{page}: {ran:?}");
         assert!(
             !ran.err.contains("planted") && !ran.err.contains('\u{1b}'),
             "{ran:?}"
         );
-        let ran = user.run(&["status", page, "--json"]);
+        let ran = user.run(&["status", "--json"]);
         assert_eq!(ran.code, 1);
         let shown: Value = serde_json::from_str(&ran.out).unwrap();
         assert!(
@@ -189,14 +196,16 @@ fn a_server_that_is_none_of_ours_is_an_error_without_the_token() {
 #[test]
 fn whatever_a_server_answers_is_shown_as_text() {
     let hostile = "\u{1b}[2Jevil\u{202e}\n";
-    let one = json!({"number": 1, "upstream": hostile, "calls": "x", "would": -1, "sent": 1e300});
+    let one = json!({"number": 1, "upstream": hostile, "calls": "x", "before": -1, "after": 1e300});
     let figures = json!({
         "card": {"currency": hostile, "source": hostile, "cached": 0.1, "fresh": 1.0},
-        "would": 4_000, "sent": u64::MAX, "conversations": [one, 7, null],
+        "before": 4_000, "after": u64::MAX, "conversations": [one, 7, null],
         "passed": [{"reason": hostile, "meaning": hostile, "count": 1}, []],
     });
     let page = format!("http://{}/page#0", answering("200 OK", figures.to_string()));
-    let ran = User::new().run(&["status", &page]);
+    let user = User::new();
+    let _running = running(&user, &page);
+    let ran = user.run(&["status"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
     let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
     assert!(ran.out.chars().all(is_shown), "{:?}", ran.out);

@@ -1,9 +1,9 @@
 //! The requests that an endpoint answers at all: those of this machine, or of those who were let in.
 
-use crate::http::{address, is_loopback};
-use http::header::{HOST, ORIGIN};
-use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::HeaderMap;
+use http::header::HOST;
+
+use crate::http::{address, authority, is_from_own_page, is_own_host};
 
 /// The hosts that are let in.
 #[derive(Clone, Debug, Default)]
@@ -26,44 +26,28 @@ impl Access {
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return Err("a request must have one Host header");
         };
-        let host: Option<Authority> = host.to_str().ok().and_then(|host| host.parse().ok());
-        let host = host.filter(|host| !host.as_str().contains('@') && self.knows(host.host()));
+        let host = host.to_str().ok().filter(|host| self.knows(host));
         let host = host.ok_or(
             "this name is not one of the endpoint's: use 127.0.0.1, or start offcut with --allow-host",
         )?;
-        let is_own = |origin: &HeaderValue| is_of(origin, &host);
-        // Browsers name no origin in each request, but always how far its page is.
-        let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
-        if !headers.get_all(ORIGIN).iter().all(is_own)
-            || !headers.get_all("sec-fetch-site").iter().all(is_near)
-        {
+        if !is_from_own_page(headers, host) {
             return Err("web pages of other origins have no access");
         }
-        Ok(host.as_str().to_owned())
+        Ok(host.to_owned())
     }
 
-    fn knows(&self, name: &str) -> bool {
+    fn knows(&self, host: &str) -> bool {
         // A page can bind its name to any address, but not an address to another one.
-        is_loopback(name)
-            || !self.is_loopback && address(name).is_some()
-            || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name))
+        let is_address = || authority(host).is_some_and(|host| address(host.host()).is_some());
+        is_own_host(host, &self.hosts) || !self.is_loopback && is_address()
     }
-}
-
-/// Returns true for a page of the endpoint's own scheme, host and port.
-fn is_of(origin: &HeaderValue, host: &Authority) -> bool {
-    let origin: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
-    let Some(origin) = origin else { return false };
-    let own = |name: &str| {
-        name.eq_ignore_ascii_case(host.host()) || is_loopback(name) && is_loopback(host.host())
-    };
-    origin.scheme_str() == Some("http")
-        && origin.host().is_some_and(own)
-        && origin.port_u16() == host.port_u16()
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+    use http::header::ORIGIN;
+
     use super::*;
 
     fn is_let_in(access: &Access, host: &str, origin: Option<&str>) -> bool {
@@ -110,7 +94,7 @@ mod tests {
             is_loopback: true,
             ..Access::default()
         };
-        for origin in ["http://localhost:1", "http://127.0.0.1:1"] {
+        for origin in ["http://localhost:1", "https://localhost:1"] {
             assert!(is_let_in(&access, "localhost:1", Some(origin)), "{origin}");
         }
         for origin in [
@@ -119,7 +103,7 @@ mod tests {
             "http://localhost:2",
             "http://evil.example",
             "http://evil.example:1",
-            "https://localhost:1",
+            "http://127.0.0.1:1",
             "ftp://localhost:1",
             "localhost:1",
             "https://app.example",

@@ -4,27 +4,17 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 
 use crate::gateway::McpGateway;
 use crate::gateway::message::error_text;
 use crate::http::flushed;
 use crate::http::room::{NotRead, TakenRoom};
-
-pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-/// The body of an answer.
-pub(super) type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub(super) use crate::http::{Body, BoxError, full};
 
 /// The code of a request that the endpoint does not answer.
 pub(super) const REFUSED: i32 = -32000;
-
-/// A body of these bytes.
-pub(super) fn full(bytes: impl Into<Bytes>) -> Body {
-    let body = Full::new(bytes.into()).map_err(|never| match never {});
-    body.boxed_unsync()
-}
 
 /// A message, and the room that it takes until it is on its way.
 pub(super) fn held(bytes: Bytes, room: TakenRoom) -> Body {

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::locked::locked;
 
 /// The most headers of a request, and of a reply.
-pub const MAX_HEADERS: usize = 256;
+pub(super) const MAX_HEADERS: usize = 256;
 
 /// The time within which a connection breaks that was closed as idle. Later, a server may be at work.
 const AT_ONCE: Duration = Duration::from_secs(1);

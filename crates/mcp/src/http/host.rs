@@ -2,26 +2,45 @@
 
 use std::net::IpAddr;
 
+use http::header::ORIGIN;
 use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Uri};
 
 /// Returns true if `host`, the value of a `Host` header, names this machine by a loopback address, by
 /// `localhost` or by one of the names in `known`. A web page that has bound its own name to this
 /// address names another one.
 #[must_use]
 pub fn is_own_host(host: &str, known: &[String]) -> bool {
-    let Ok(host) = host.parse::<Authority>() else {
-        return false;
-    };
-    let name = bare(host.host());
-    // Credentials before an `@` are not part of a host.
-    !host.as_str().contains('@')
-        && (is_loopback(name) || known.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    authority(host).is_some_and(|host| {
+        let name = bare(host.host());
+        address(name).is_some_and(|ip| ip.is_loopback())
+            || name.eq_ignore_ascii_case("localhost")
+            || known.iter().any(|known| known.eq_ignore_ascii_case(name))
+    })
 }
 
-/// Returns true if `name`, a host without a port, is `localhost` or a loopback address.
+/// The value of a `Host` header. Credentials before an `@` are not part of one.
 #[must_use]
-pub fn is_loopback(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost") || address(name).is_some_and(|ip| ip.is_loopback())
+pub fn authority(host: &str) -> Option<Authority> {
+    let authority = host.parse().ok();
+    authority.filter(|_| !host.contains('@'))
+}
+
+/// Returns true if a request comes from no web page, or from one of the `host` that the request names. Browsers say so:
+/// in `origin` if the page could do harm, and newer ones in `sec-fetch-site` in any case.
+#[must_use]
+pub fn is_from_own_page(headers: &HeaderMap, host: &str) -> bool {
+    let is_own = |origin: &HeaderValue| {
+        let origin: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
+        origin.is_some_and(|origin| {
+            let own = origin.authority().map(Authority::as_str);
+            matches!(origin.scheme_str(), Some("http" | "https"))
+                && own.is_some_and(|own| own.eq_ignore_ascii_case(host))
+        })
+    };
+    let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
+    headers.get_all(ORIGIN).iter().all(is_own)
+        && headers.get_all("sec-fetch-site").iter().all(is_near)
 }
 
 /// The address that `name`, a host without a port, is; `None` if it is a name.
@@ -77,9 +96,9 @@ mod tests {
     #[test]
     fn addresses_have_brackets_or_none() {
         for name in ["::1", "[::1]", "127.0.0.1"] {
-            assert!(address(name).is_some() && is_loopback(name), "{name}");
+            assert!(address(name).is_some(), "{name}");
         }
-        assert!(address("10.0.0.1").is_some() && !is_loopback("10.0.0.1"));
-        assert!(address("localhost").is_none() && is_loopback("LOCALHOST"));
+        assert!(address("10.0.0.1").is_some() && !is_own_host("10.0.0.1", &[]));
+        assert!(address("localhost").is_none() && is_own_host("LOCALHOST", &[]));
     }
 }

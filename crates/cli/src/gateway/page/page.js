@@ -7,7 +7,7 @@ const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes /
 const tokens = (bytes) => "≈ " + (bytes < 4e6 ? kilo(Math.round(bytes / 4)) : (bytes / 4e6).toFixed(1) + "M");
 const billed = (bytes, fresh, card) => (card.cached * (bytes - fresh) + card.fresh * fresh) / 4e6;
 const money = (amount, card) => `${card.currency} ${amount.toFixed(amount < 100 ? 2 : 0)}`;
-const share = (would, sent) => (would > 0 ? percent(1 - sent / would) : "–");
+const share = (before, after) => (before > 0 ? percent(1 - after / before) : "–");
 const ago = (seconds) => (seconds < 60 ? `${seconds} s ago` : seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${Math.floor(seconds / 3600)} h ago`);
 
 /** Sets a text only where it has changed, so that nothing is drawn or read out for nothing. */
@@ -22,11 +22,11 @@ async function ask(path) {
 }
 
 function tiles(figures) {
-  const card = figures.card, would = billed(figures.would, figures.would_fresh, card), sent = billed(figures.sent, figures.sent_fresh, card);
+  const card = figures.card, before = billed(figures.before, figures.before_fresh, card), after = billed(figures.after, figures.after_fresh, card);
   const shown = {
-    "conversations": number(figures.known), "calls": number(figures.calls), "would have sent": size(figures.would), "sent": size(figures.sent),
-    "saved": share(figures.would, figures.sent), "tokens saved": tokens(Math.max(0, figures.would - figures.sent)),
-    ...(card.currency ? { "input would cost": money(would, card), "input costs": money(sent, card) } : {}), "bill saved": share(would, sent),
+    "conversations": number(figures.known), "calls": number(figures.calls), "before": size(figures.before), "after": size(figures.after),
+    "saved": share(figures.before, figures.after), "tokens saved": tokens(Math.max(0, figures.before - figures.after)),
+    ...(card.currency ? { "cost before": money(before, card), "cost after": money(after, card) } : {}), "bill saved": share(before, after),
     "results cut": number(figures.cut), "cleared": number(figures.cleared), "read back": number(figures.reads),
     "passed open": number(figures.passed.reduce((sum, one) => sum + one.count, 0)),
   };
@@ -49,8 +49,8 @@ function prices(card) {
 
 const orders = {
   last: (one, two) => two.last - one.last || two.number - one.number,
-  saved: (one, two) => (two.would - two.sent) - (one.would - one.sent),
-  would: (one, two) => two.would - one.would,
+  saved: (one, two) => (two.before - two.after) - (one.before - one.after),
+  before: (one, two) => two.before - one.before,
 };
 
 function row(one) {
@@ -61,7 +61,7 @@ function row(one) {
     made = element("tr", {}, element("td", {}, open), ...Array.from({ length: 10 }, () => element("td")));
     rows.set(one.number, made);
   }
-  const texts = [one.upstream, number(one.calls), size(one.would), size(one.sent), share(one.would, one.sent), number(one.cut), number(one.cleared),
+  const texts = [one.upstream, number(one.calls), size(one.before), size(one.after), share(one.before, one.after), number(one.cut), number(one.cleared),
     number(one.reads), number(one.passed), ago(Math.max(0, state.seconds - one.last))];
   texts.forEach((text, at) => set(made.cells[at + 1], text));
   if (state.chosen === one.number) made.setAttribute("aria-current", "true");
@@ -115,7 +115,7 @@ function draw(one) {
       if (count === 1) svg.append(element("svg:circle", { cx: x(0), cy: y(one.sizes[0][which]), r: 4, style: `fill: var(--c${which})` }));
     }
   });
-  svg.setAttribute("aria-label", `Bytes of each call: the last would have sent ${size(one.sizes.at(-1)[0])} and sent ${size(one.sizes.at(-1)[1])}.`);
+  svg.setAttribute("aria-label", `Bytes of each call: the last was ${size(one.sizes.at(-1)[0])} before and ${size(one.sizes.at(-1)[1])} after.`);
   fill("changes", [...one.changes].reverse().map((change) =>
     [String(change.call), change.what, change.tool || "–", change.why, size(change.before), size(change.after)]));
   fill("missed", [...one.misses].reverse().map((miss) => [String(miss.call), miss.kind, miss.part, tokens(4 * miss.tokens), miss.meaning]));
@@ -150,8 +150,8 @@ async function look() {
     tiles(figures);
     list();
     fill("passed", figures.passed.map((one) => [one.reason, number(one.count), one.meaning]));
-    const bySize = [...figures.senders].sort((one, other) => other.sent - one.sent);
-    fill("senders", bySize.map((one) => [one.tenant, one.model, one.client, number(one.calls), size(one.sent), share(one.would, one.sent),
+    const bySize = [...figures.senders].sort((one, other) => other.after - one.after);
+    fill("senders", bySize.map((one) => [one.tenant, one.model, one.client, number(one.calls), size(one.after), share(one.before, one.after),
       number(one.fresh_tokens), one.cached_tokens === null ? "–" : number(one.cached_tokens)]));
     fill("misses", figures.misses.map((one) => [one.kind, number(one.count), tokens(4 * one.tokens), one.meaning, one.cure]));
     await details();

@@ -42,9 +42,9 @@ pub(crate) struct Look {
     /// The group of the conversation, where some are left alone.
     pub(crate) group: Option<Group>,
     /// The body as it came.
-    pub(crate) would: Prompt,
+    pub(crate) before: Prompt,
     /// The body as it goes on; `None` if that is the same.
-    pub(crate) sent: Option<Prompt>,
+    pub(crate) after: Option<Prompt>,
     /// The body to send in place of the one that came, or the answer of the plug.
     pub(crate) text: Option<Bytes>,
     pub(crate) outcome: Outcome,
@@ -78,7 +78,7 @@ impl Look {
     pub(crate) fn unread(whose: Whose, bytes: u64) -> Self {
         Self {
             whose,
-            would: Prompt::unread(bytes),
+            before: Prompt::unread(bytes),
             ..Self::default()
         }
     }
@@ -153,11 +153,11 @@ pub struct RequestRecord {
 struct Totals {
     calls: u64,
     /// The bytes that would have been sent.
-    would: u64,
-    would_fresh: u64,
+    before: u64,
+    before_fresh: u64,
     /// The bytes that were sent.
-    sent: u64,
-    sent_fresh: u64,
+    after: u64,
+    after_fresh: u64,
     cut: u64,
     cleared: u64,
     /// Number of reads of stored content.
@@ -169,10 +169,10 @@ struct Totals {
 impl AddAssign<&RequestRecord> for Totals {
     fn add_assign(&mut self, record: &RequestRecord) {
         self.calls += 1;
-        self.would += record.before.bytes();
-        self.would_fresh += record.before.fresh;
-        self.sent += record.after.bytes();
-        self.sent_fresh += record.after.fresh;
+        self.before += record.before.bytes();
+        self.before_fresh += record.before.fresh;
+        self.after += record.after.bytes();
+        self.after_fresh += record.after.fresh;
         self.cut += record.cut;
         self.cleared += record.cleared;
         self.reads += record.reads;
@@ -309,8 +309,9 @@ impl State {
         self.changed += 1;
         let at = begun.saturating_duration_since(self.begun).as_secs();
         let whose = self.sender(look.whose.clone());
-        let would = look.would.clone();
-        let forms = [would.clone(), look.sent.as_ref().unwrap_or(&would).clone()];
+        let before = look.before.clone();
+        let after = look.after.as_ref().unwrap_or(&before).clone();
+        let forms = [before, after];
         let [cut, cleared] = look.counts();
         let mut record = RequestRecord {
             upstream: upstream.to_owned(),
@@ -320,7 +321,7 @@ impl State {
             client: whose.client.clone(),
             cut,
             cleared,
-            before: would.after(&Prompt::default()),
+            before: forms[0].after(&Prompt::default()),
             after: forms[1].after(&Prompt::default()),
             reads: 0,
             reason: look.outcome.reason(),
@@ -391,10 +392,13 @@ impl State {
     /// Sets the metrics that are figures of the page too.
     pub(crate) fn write(&self, metrics: &Metrics) {
         metrics.set(Metric::Reads, &[], self.totals.reads);
+        for (when, amount) in [("before", self.totals.before), ("after", self.totals.after)] {
+            metrics.set(Metric::Bytes, &[("when", when)], amount);
+        }
         for (whose, (totals, billed)) in &self.senders {
             for (metric, kind, value, amount) in [
-                (Metric::SenderBytes, "when", "before", totals.would),
-                (Metric::SenderBytes, "when", "after", totals.sent),
+                (Metric::SenderBytes, "when", "before", totals.before),
+                (Metric::SenderBytes, "when", "after", totals.after),
                 (Metric::SenderTokens, "kind", "fresh", billed.fresh),
                 (
                     Metric::SenderTokens,
@@ -458,8 +462,8 @@ impl State {
         let senders = self.senders.iter().map(|(whose, (totals, billed))| {
             let mut row = json!(whose);
             row["calls"] = totals.calls.into();
-            row["would"] = totals.would.into();
-            row["sent"] = totals.sent.into();
+            row["before"] = totals.before.into();
+            row["after"] = totals.after.into();
             row["fresh_tokens"] = (billed.fresh + billed.written).into();
             row["cached_tokens"] = billed.cached.into();
             row
@@ -540,8 +544,8 @@ mod tests {
         let mut add = |name: usize| {
             let look = Look {
                 conversation: Some(name.to_string()),
-                would: Prompt::unread(3),
-                sent: Some(Prompt::unread(2)),
+                before: Prompt::unread(3),
+                after: Some(Prompt::unread(2)),
                 ..Look::default()
             };
             call(&mut state, &look);
@@ -552,7 +556,7 @@ mod tests {
         let figures = state.figures(0);
         assert_eq!(figures["held"], CONVERSATIONS);
         assert_eq!(figures["known"], CONVERSATIONS as u64 + 1);
-        assert_eq!(figures["would"], 3 * (CONVERSATIONS + CALLS + 10) as u64);
+        assert_eq!(figures["before"], 3 * (CONVERSATIONS + CALLS + 10) as u64);
         assert!(state.conversation_row(1).is_some(), "it was not silent");
         assert_eq!(state.conversation_row(2), None);
         let sizes = &state.conversation_row(1).unwrap()["sizes"];

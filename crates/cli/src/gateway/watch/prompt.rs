@@ -179,23 +179,6 @@ impl Prompt {
         !self.parts.is_empty()
     }
 
-    /// The body that came as this one, with its messages as they are now, and `bytes` long.
-    pub(crate) fn changed(&self, body: &RequestBody, bytes: u64) -> Self {
-        let mut parts = self.parts.to_vec();
-        let head = parts.len().saturating_sub(body.messages().len());
-        let messages = body.messages().iter().zip(body.originals());
-        for (part, (now, original)) in parts[head..].iter_mut().zip(messages) {
-            if now.as_str() != original {
-                *part = PartHash::of(part.at, now);
-            }
-        }
-        Self {
-            parts: parts.into(),
-            bytes,
-            ..self.clone()
-        }
-    }
-
     /// The parts from one on.
     pub(super) fn from(&self, part: PromptPart) -> &[PartHash] {
         let at = self.parts.partition_point(|one| one.at < part);

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::gateway::{Conversation, McpGateway};
-use crate::http::{ClientLimits, Connections};
+use crate::http::Clients;
 use crate::remote::Remote;
 use access::Access;
 use hosted::Hosted;
@@ -123,23 +123,14 @@ impl McpEndpoint {
     ) -> io::Result<()> {
         self.access.is_loopback = listener.local_addr()?.ip().is_loopback();
         let endpoint = Arc::new(self);
-        let limits = ClientLimits {
-            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-            head: HEAD,
-            silence: SILENCE,
-        };
-        let own = endpoint.clone();
-        let answer = move |request| {
-            let endpoint = own.clone();
-            async move { endpoint.answer(request).await }
-        };
-        let mut connections = Connections::default();
-        let accepting = connections.accept(listener, limits, answer, |_| (), stop);
+        let mut clients = Clients::new(Arc::new(Semaphore::new(MAX_CONNECTIONS)), HEAD, SILENCE);
+        let answer = |own: Arc<Self>, request| async move { own.answer(request).await };
+        let accepting = clients.accept(listener, &endpoint, answer, |_| (), stop);
         accepting.await;
         if let EndpointServers::Hosted(hosted) = &endpoint.servers {
             hosted.close().await;
         }
-        _ = connections.end(FAREWELL).await;
+        _ = clients.end(FAREWELL).await;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Parts that Offcut's servers over HTTP share.
 
 mod client;
-mod connections;
+mod clients;
 pub mod events;
 mod flushed;
 mod headers;
@@ -9,7 +9,7 @@ mod host;
 pub(crate) mod room;
 
 pub use client::HttpClient;
-pub use connections::{ClientLimits, Connections};
+pub use clients::Clients;
 pub use flushed::flushed;
 pub use headers::strip;
 pub use host::{address, authority, is_from_own_page, is_own_host};

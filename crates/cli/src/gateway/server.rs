@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use offcut::backend::{Backend, BackendError};
 use offcut::{ErrorChain, Settings};
-use offcut_mcp::http::{ClientLimits, Connections};
+use offcut_mcp::http::Clients;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -172,26 +172,20 @@ impl Gateway {
         monitor: Option<TcpListener>,
         stop: impl Future<Output = ()>,
     ) {
-        let service = &self.service;
-        let limits = ClientLimits {
-            places: service.places.clone(),
-            head: Duration::from_secs(service.settings.header_seconds),
-            silence: Duration::from_secs(service.settings.body_seconds),
-        };
+        let (service, settings) = (&self.service, self.settings());
+        let [head, silence] =
+            [settings.header_seconds, settings.body_seconds].map(Duration::from_secs);
         let unaccepted =
             |error: &io::Error| tracing::warn!(%error, "a connection was not accepted");
         let monitor = monitor.map(|listener| {
-            let places = Arc::new(Semaphore::new(MONITORS));
-            let (own, limits) = (service.clone(), limits.clone());
-            let answer = move |request| {
-                let service = own.clone();
-                async move { service.monitor(&request).await }
-            };
+            let service = service.clone();
             // It tells how the server stops, so it goes on.
             tokio::spawn(async move {
-                let (limits, never) = (ClientLimits { places, ..limits }, std::future::pending());
-                let mut connections = Connections::default();
-                let accepting = connections.accept(listener, limits, answer, unaccepted, never);
+                let mut clients = Clients::new(Arc::new(Semaphore::new(MONITORS)), head, silence);
+                let answer =
+                    |own: Arc<Service>, request| async move { own.monitor(&request).await };
+                let never = std::future::pending();
+                let accepting = clients.accept(listener, &service, answer, unaccepted, never);
                 accepting.await;
             })
         });
@@ -202,17 +196,13 @@ impl Gateway {
                 tracing::warn!(%error, "a store takes nothing");
             }
         });
-        let own = service.clone();
-        let answer = move |request| {
-            let service = own.clone();
-            async move { service.answer(request).await }
-        };
-        let mut connections = Connections::default();
-        let accepting = connections.accept(listener, limits, answer, unaccepted, stop);
+        let mut clients = Clients::new(service.places.clone(), head, silence);
+        let answer = |own: Arc<Service>, request| async move { own.answer(request).await };
+        let accepting = clients.accept(listener, service, answer, unaccepted, stop);
         accepting.await;
-        tracing::info!(running = connections.count(), "stopping");
-        let patience = Duration::from_secs(service.settings.shutdown_seconds);
-        if !connections.end(patience).await {
+        tracing::info!(running = clients.count(), "stopping");
+        let patience = Duration::from_secs(settings.shutdown_seconds);
+        if !clients.end(patience).await {
             tracing::warn!("requests were still running and are cut off");
         }
         monitor.inspect(JoinHandle::abort);

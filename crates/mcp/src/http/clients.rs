@@ -1,4 +1,4 @@
-//! Connections of clients, within limits.
+//! The clients of a server.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -24,40 +24,46 @@ use super::client::MAX_HEADERS;
 /// Maximum number of bytes of a request's head.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// The limits of a server's clients.
-#[derive(Clone, Debug)]
-pub struct ClientLimits {
-    /// Permits for connections. More have to wait.
-    pub places: Arc<Semaphore>,
-    /// Time for a request's head.
-    pub head: Duration,
-    /// Time for which a client may take nothing of an answer.
-    pub silence: Duration,
-}
-
-/// The connections of a server, which are cut off when this is dropped.
-#[derive(Debug, Default)]
-pub struct Connections {
-    served: JoinSet<()>,
+/// The connections of a server's clients, which are cut off when this is dropped.
+#[derive(Debug)]
+pub struct Clients {
+    places: Arc<Semaphore>,
+    head: Duration,
+    silence: Duration,
+    connections: JoinSet<()>,
     graceful: GracefulShutdown,
 }
 
-impl Connections {
-    /// Accepts connections and has requests answered until `stop` is ready. A connection that fails ends only itself;
-    /// `unaccepted` is told of those that are not even accepted.
-    pub async fn accept<F>(
+impl Clients {
+    /// Prepares for as many connections as `places` has permits; more have to wait. A request's head has to come within
+    /// `head`, and whoever takes nothing of an answer for `silence` is cut off.
+    #[must_use]
+    pub fn new(places: Arc<Semaphore>, head: Duration, silence: Duration) -> Self {
+        Self {
+            places,
+            head,
+            silence,
+            connections: JoinSet::new(),
+            graceful: GracefulShutdown::new(),
+        }
+    }
+
+    /// Accepts connections, and has `server` answer their requests, until `stop` is ready. A connection that fails ends
+    /// only itself; `unaccepted` is told of those that are not even accepted.
+    pub async fn accept<S, F>(
         &mut self,
         listener: TcpListener,
-        limits: ClientLimits,
-        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        server: &Arc<S>,
+        answer: impl Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + 'static,
         unaccepted: impl Fn(&io::Error),
         stop: impl Future<Output = ()>,
     ) where
+        S: Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(limits.head)
+            .header_read_timeout(self.head)
             .preserve_header_case(true)
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD);
@@ -65,7 +71,7 @@ impl Connections {
         loop {
             let next = async {
                 let (stream, _) = listener.accept().await?;
-                Ok((stream, limits.places.clone().acquire_owned().await))
+                Ok((stream, self.places.clone().acquire_owned().await))
             };
             let next = tokio::select! {
                 next = next => next,
@@ -80,15 +86,19 @@ impl Connections {
                     continue;
                 }
             };
-            let stream = TokioIo::new(Box::pin(answered(stream, limits.silence)));
-            let answer = answer.clone();
+            // A reply's first byte leaves as soon as it arrives.
+            _ = stream.set_nodelay(true);
+            let mut stream = TimeoutStream::new(stream);
+            stream.set_write_timeout(Some(self.silence));
+            let server = server.clone();
             let service = service_fn(move |request| {
-                let answer = answer(request);
+                let answer = answer(server.clone(), request);
                 async move { Ok::<_, Infallible>(answer.await) }
             });
-            let connection = self.graceful.watch(http.serve_connection(stream, service));
-            while self.served.try_join_next().is_some() {}
-            self.served.spawn(async move {
+            let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+            let connection = self.graceful.watch(connection);
+            while self.connections.try_join_next().is_some() {}
+            self.connections.spawn(async move {
                 _ = connection.await;
                 drop(place);
             });
@@ -96,6 +106,7 @@ impl Connections {
     }
 
     /// Number of open connections.
+    #[must_use]
     pub fn count(&self) -> usize {
         self.graceful.count()
     }
@@ -104,13 +115,4 @@ impl Connections {
     pub async fn end(self, patience: Duration) -> bool {
         timeout(patience, self.graceful.shutdown()).await.is_ok()
     }
-}
-
-/// A connection whose client is cut off once it takes nothing for so long.
-fn answered(stream: TcpStream, silence: Duration) -> TimeoutStream<TcpStream> {
-    // A reply's first byte leaves as soon as it arrives.
-    _ = stream.set_nodelay(true);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(silence));
-    stream
 }

@@ -103,7 +103,7 @@ impl Service {
         let may_look = is_look(request) && own::path(path).is_some_and(|own| page::is_for(&own));
         // A page elsewhere could have bound its name to this address.
         let has_page = !headers.contains_key(header::ORIGIN) || is_own_host(host, &self.page_hosts);
-        if !may_look && !(has_page && is_from_own_page(headers, host)) {
+        if !(may_look || has_page && is_from_own_page(headers, host)) {
             return Err(Denial::WebPage.into());
         }
         let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();

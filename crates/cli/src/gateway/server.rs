@@ -210,9 +210,11 @@ impl Gateway {
         let mut connections = Connections::default();
         let accepting = connections.accept(listener, limits, answer, unaccepted, stop);
         accepting.await;
-        tracing::info!(running = connections.count(), "stopping");
+        tracing::info!(connections = connections.count(), "stopping");
         let patience = Duration::from_secs(service.settings.shutdown_seconds);
-        if !connections.end(patience).await {
+        if connections.end(patience).await {
+            tracing::info!("stopped");
+        } else {
             tracing::warn!("requests were still running and are cut off");
         }
         monitor.inspect(JoinHandle::abort);

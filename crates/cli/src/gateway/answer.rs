@@ -63,10 +63,11 @@ impl Service {
             }
             return Err(Denial::NoUpstream.into());
         };
-        // Of every level, so that each line tells its provider.
+        // Of every level, so that each line tells its provider and, where content is kept, its tenant's folder.
         let span = tracing::error_span!(
             "request",
             upstream = upstream.name,
+            tenant = tracing::field::Empty,
             status = tracing::field::Empty
         );
         let passed = self

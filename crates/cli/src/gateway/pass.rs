@@ -226,6 +226,7 @@ impl Service {
         client: Client,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
+        tracing::Span::current().record("tenant", &client.tenant);
         // A body in chunks does not say its length before.
         let announced = body.size_hint().exact().unwrap_or(0);
         let read = match client.tenant {

@@ -200,9 +200,11 @@ impl Gateway {
         let answer = |own: Arc<Service>, request| async move { own.answer(request).await };
         let accepting = clients.accept(listener, service, answer, unaccepted, stop);
         accepting.await;
-        tracing::info!(running = clients.count(), "stopping");
+        tracing::info!(connections = clients.count(), "stopping");
         let patience = Duration::from_secs(settings.shutdown_seconds);
-        if !clients.end(patience).await {
+        if clients.end(patience).await {
+            tracing::info!("stopped");
+        } else {
             tracing::warn!("requests were still running and are cut off");
         }
         monitor.inspect(JoinHandle::abort);

@@ -1,5 +1,6 @@
 //! A reduction whose messages, calls and reports are JSON text.
 
+use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,13 +9,12 @@ use async_trait::async_trait;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::{self, Backend, Location};
 use offcut::format::{
-    BodyError, Format as _, LoopFormat as _, Message, Messages, PartRef, Piece, RequestBody,
-    Spelled, WireFormat,
+    Format as _, LoopFormat as _, Message, Messages, PartRef, Piece, RequestBody, Spelled,
+    WireFormat,
 };
-use offcut::template::TemplateError;
 use offcut::{
-    Body, BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
-    ToolOutput, ToolReduction, Truncated, Turn, agent::Tool as _,
+    Body, ErrorChain, Part, Report, Settings, ToolCall, ToolOutput, ToolReduction, Truncated, Turn,
+    agent::Tool as _,
 };
 use offcut_object_store::Objects;
 use offcut_state::{
@@ -45,45 +45,17 @@ pub(crate) enum EngineError {
     Store(String),
 }
 
-impl From<SettingsError> for EngineError {
-    fn from(mut error: SettingsError) -> Self {
-        // The packages write them as JSON text of one line, which no user has seen.
-        error.line = None;
+impl EngineError {
+    fn settings(error: impl Error) -> Self {
         Self::Settings(ErrorChain(&error).to_string())
     }
-}
 
-impl From<BuildError> for EngineError {
-    fn from(error: BuildError) -> Self {
-        Self::Settings(ErrorChain(&error).to_string())
+    fn argument(error: impl Error) -> Self {
+        Self::Argument(ErrorChain(&error).to_string())
     }
-}
 
-impl From<OffloadError> for EngineError {
-    fn from(error: OffloadError) -> Self {
+    fn store(error: impl Error) -> Self {
         Self::Store(ErrorChain(&error).to_string())
-    }
-}
-
-impl From<BodyError> for EngineError {
-    fn from(error: BodyError) -> Self {
-        Self::Argument(ErrorChain(&error).to_string())
-    }
-}
-
-impl From<TemplateError> for EngineError {
-    fn from(error: TemplateError) -> Self {
-        Self::Argument(ErrorChain(&error).to_string())
-    }
-}
-
-impl From<ReduceNodeError> for EngineError {
-    fn from(error: ReduceNodeError) -> Self {
-        let text = ErrorChain(&error).to_string();
-        match error {
-            ReduceNodeError::Store { .. } => Self::Store(text),
-            _ => Self::Argument(text),
-        }
     }
 }
 
@@ -130,7 +102,12 @@ struct AnsweredCall {
 
 /// Reads settings. Relative directories begin where the process is now: it may go elsewhere before it opens them again.
 pub(crate) fn settings(json: &str) -> Result<Settings, EngineError> {
-    let mut settings = Settings::from_json(json)?;
+    let settings = Settings::from_json(json).map_err(|mut error| {
+        // The packages write them as JSON text of one line, which no user has seen.
+        error.line = None;
+        EngineError::settings(error)
+    });
+    let mut settings = settings?;
     let of_tools = settings.tool_config.values_mut();
     let of_tools = of_tools.map(|tool| &mut tool.backend_url);
     for url in of_tools.chain([&mut settings.backend_url]).flatten() {
@@ -146,9 +123,9 @@ pub(crate) fn settings(json: &str) -> Result<Settings, EngineError> {
 impl Engine {
     /// Opens the stores that `settings` name.
     pub(crate) fn open(settings: Settings) -> Result<Self, EngineError> {
-        let reduction = ToolReduction::builder().settings(settings, open).build()?;
+        let reduction = ToolReduction::builder().settings(settings, open).build();
         Ok(Self {
-            reduction,
+            reduction: reduction.map_err(EngineError::settings)?,
             has_told: Arc::default(),
         })
     }
@@ -245,7 +222,7 @@ impl Engine {
         messages: String,
         turn: &Value,
     ) -> Result<PassedMessages, EngineError> {
-        let mut body = RequestBody::parse(messages)?;
+        let mut body = RequestBody::parse(messages).map_err(EngineError::argument)?;
         let Some(format) = format_of(format, &body)? else {
             return Ok(PassedMessages::default());
         };
@@ -255,7 +232,7 @@ impl Engine {
             && let Some((start, joined)) = join(format, &body)
         {
             first_new = start;
-            body = RequestBody::parse(joined)?;
+            body = RequestBody::parse(joined).map_err(EngineError::argument)?;
         }
         let by_text = Spelled(format);
         let mut conversation = Messages::new(&by_text, body.messages_mut());
@@ -266,7 +243,8 @@ impl Engine {
             is_cold: turn["is_cold"] == true,
             ..Turn::new(&mut conversation)
         };
-        let mut report = self.reduction.clear_turn(&mut turn).await?;
+        let report = self.reduction.clear_turn(&mut turn).await;
+        let mut report = report.map_err(EngineError::store)?;
         self.tell_of_reader(&mut report, &tools);
         let mut has_changed = false;
         let kept = body.originals().zip(body.messages()).enumerate();
@@ -291,7 +269,7 @@ impl Engine {
         body: String,
         turn: &Value,
     ) -> Result<ChangedContent, EngineError> {
-        let mut body = RequestBody::parse(body)?;
+        let mut body = RequestBody::parse(body).map_err(EngineError::argument)?;
         let Some(format) = format_of(format, &body)? else {
             return Ok(ChangedContent::default());
         };
@@ -304,7 +282,8 @@ impl Engine {
             repeats_only: turn["repeats_only"] == true,
             ..Turn::new(&mut conversation)
         };
-        let mut report = self.reduction.reduce_turn(&mut turn).await?;
+        let report = self.reduction.reduce_turn(&mut turn).await;
+        let mut report = report.map_err(EngineError::store)?;
         self.tell_of_reader(&mut report, &tools);
         let is_new = body
             .originals()
@@ -339,11 +318,15 @@ impl Engine {
                 false => OriginalsNote::Named,
             })
             .reduction(self.reduction.clone());
-        let reduced = node.build()?.run(&mut state).await;
+        let node = node.build().map_err(EngineError::argument)?;
+        let reduced = node.run(&mut state).await;
         if let Some(prompt) = prompt.get() {
             return Ok(json!({"prompt": prompt}));
         }
-        let reduced = reduced?;
+        let reduced = reduced.map_err(|error| match error {
+            ReduceNodeError::Store { .. } => EngineError::store(error),
+            _ => EngineError::argument(error),
+        })?;
         let stored = reduced.stored.iter();
         let stored: Vec<_> = stored
             .map(|(key, location)| json!([key, location.as_str()]))
@@ -363,7 +346,8 @@ impl Engine {
         call: Value,
     ) -> Result<Option<AnsweredCall>, EngineError> {
         let call = ReadCall::parse(format, call)?;
-        let page = self.reduction.answer(&call.call).await?;
+        let page = self.reduction.answer(&call.call).await;
+        let page = page.map_err(EngineError::store)?;
         Ok(page.map(|page| call.answered(page)))
     }
 
@@ -383,7 +367,7 @@ impl Engine {
         let shown = self
             .reduction
             .truncate_for(&call.format, &call.call, output);
-        Ok(call.answered(shown.await?))
+        Ok(call.answered(shown.await.map_err(EngineError::store)?))
     }
 
     /// Truncates the result of the `call` in `asked`, which may be one that `is_error`. Bytes are never shown as they are.
@@ -395,7 +379,8 @@ impl Engine {
             _ => None,
         };
         let output = output(result, asked)?;
-        let mut shown = self.reduction.truncate(&call.call, output).await?;
+        let shown = self.reduction.truncate(&call.call, output).await;
+        let mut shown = shown.map_err(EngineError::store)?;
         let report = std::mem::take(&mut shown.report);
         let new = (is_bytes || report.is_change()).then(|| match given {
             Some(given) => as_given(&given, shown.into()),
@@ -430,7 +415,7 @@ impl Engine {
     pub(crate) async fn original(&self, location: &str) -> Result<Vec<u8>, EngineError> {
         match self.reduction.read_original(&Location::new(location)).await {
             Some(Ok(bytes)) => Ok(bytes.into()),
-            Some(Err(error)) => Err(EngineError::Store(ErrorChain(&error).to_string())),
+            Some(Err(error)) => Err(EngineError::store(error)),
             None => Err(EngineError::Argument(format!(
                 "nothing that this session stored is at {location:?}: use a location from a hint or a report"
             ))),
@@ -440,7 +425,7 @@ impl Engine {
     /// Tries out every store.
     async fn check(&self) -> Result<(), EngineError> {
         let checked = self.reduction.check_stores().await;
-        checked.map_err(|error| EngineError::Store(ErrorChain(&error).to_string()))
+        checked.map_err(EngineError::store)
     }
 }
 
@@ -451,7 +436,7 @@ pub(crate) fn apply(
     state: Option<&str>,
     updates: &str,
 ) -> Result<String, EngineError> {
-    let told = |code, error: &dyn std::error::Error| format!("{code}: {}", ErrorChain(error));
+    let told = |code, error: &dyn Error| format!("{code}: {}", ErrorChain(error));
     let reducers = Reducers::new();
     let schema = if schema.trim_start().starts_with('{') {
         Schema::from_json(schema, &reducers)
@@ -470,7 +455,7 @@ pub(crate) fn apply(
     serde_json::to_string(&state).map_err(|error| EngineError::Argument(error.to_string()))
 }
 
-fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>> {
+fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>> {
     let is_bucket = url
         .split_once("://")
         .is_some_and(|(scheme, _)| !["memory", "file"].contains(&scheme));

@@ -59,13 +59,13 @@ struct Slot {
     last: LastItem,
 }
 
-/// What is to stand in the last place of a key.
+/// The item that is to stand in the last place of a key.
 #[derive(Default)]
 enum LastItem {
-    /// What is there.
+    /// The one that is there.
     #[default]
     Old,
-    /// The item of an operation.
+    /// That of an operation.
     Of(usize),
     /// Nothing, as in all its other places.
     Removed,
@@ -80,7 +80,7 @@ pub(crate) fn decide<K: Hash + Eq>(
     on_match: OnMatch,
 ) -> Result<KeyedDecision, Cause> {
     let (ops, length) = (ops.collect::<Result<Vec<_>, _>>()?, existing.len());
-    // Operations before a removal of everything have no effect, and unknown removals among them are no errors.
+    // Operations before a removal of everything have no effect, so unknown removals among them do not fail.
     let clears = |op: &Op<K>| matches!(op, Op::RemoveAll);
     let start = ops.iter().rposition(clears).map_or(0, |at| at + 1);
     // Has room for all keys, since growing would hash every one again.

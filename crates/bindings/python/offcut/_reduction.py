@@ -517,17 +517,16 @@ def _given(result: Any) -> Returned:
         parts = spelled_parts(items) if _may_be_parts(items) else []
         if parts:
             return parts
-    if result is None:
-        result = ""
-    if not isinstance(result, str):
-        result = json.dumps(result, ensure_ascii=False, default=_fields)
+    text: str = "" if result is None else result
+    if not isinstance(text, str):
+        text = json.dumps(result, ensure_ascii=False, default=_fields)
     try:
-        result.encode()
+        text.encode()
     except UnicodeEncodeError:
         # Names of files and outputs of commands may be bytes in disguise. Other halves of pairs stand for nothing.
-        text = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", _text(result, "surrogatepass"))
+        text = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", _text(text, "surrogatepass"))
         return text.encode(errors="surrogateescape")
-    return result
+    return text
 
 
 def _may_be_parts(items: Sequence[Any]) -> bool:

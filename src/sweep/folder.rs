@@ -157,7 +157,7 @@ fn is_not_found(error: &io::Error) -> bool {
 mod tests {
     use crate::backend::Key;
 
-    use super::super::index::are_named;
+    use super::super::index::tests::are_named;
     use super::*;
 
     fn keeps(names: &Names, key: &str) -> bool {

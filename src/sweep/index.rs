@@ -4,8 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use crate::backend::Key;
 
-#[cfg(test)]
-use super::names::Names;
 use super::names::stem;
 
 /// Keys of all stores, and which of their conversations are live. A text is searched for all keys at
@@ -62,25 +60,24 @@ impl<'k> Index<'k> {
     }
 }
 
-/// Returns true if `names` may refer to `key`.
 #[cfg(test)]
-pub(super) fn are_named(names: &Names, key: &Key) -> bool {
-    let mut index = Index::new([("", key)]);
-    names.iter().for_each(|name| index.name(name));
-    index.is_live("")
-}
-
-/// Returns true if `text` may name `key`.
-#[cfg(test)]
-pub(super) fn names_it(text: &str, key: &Key) -> bool {
-    let mut names = Names::default();
-    names.read(text);
-    are_named(&names, key)
-}
-
-#[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::names::Names;
     use super::*;
+
+    /// Returns true if `names` may refer to `key`.
+    pub(in crate::sweep) fn are_named(names: &Names, key: &Key) -> bool {
+        let mut index = Index::new([("", key)]);
+        names.iter().for_each(|name| index.name(name));
+        index.is_live("")
+    }
+
+    /// Returns true if `text` may name `key`.
+    pub(in crate::sweep) fn names_it(text: &str, key: &Key) -> bool {
+        let mut names = Names::default();
+        names.read(text);
+        are_named(&names, key)
+    }
 
     fn new<'k>(index: &mut Index<'k>) -> Vec<&'k str> {
         let mut new: Vec<_> = std::iter::from_fn(|| index.take_new()).collect();

@@ -39,7 +39,7 @@ function named(error) {
 }
 
 /** Calls the core; its errors get their classes. */
-async function ask(answer) {
+async function later(answer) {
   try {
     return await answer();
   } catch (error) {
@@ -136,15 +136,15 @@ function spelledPart(one) {
   }
 }
 
-/** A tool's result as the core takes it, and whether it is a list of parts. */
+/** A tool's result as the core takes it. */
 function given(result) {
-  if (result instanceof ArrayBuffer) return [new Uint8Array(result), false];
-  if (ArrayBuffer.isView(result)) return [new Uint8Array(result.buffer, result.byteOffset, result.byteLength), false];
+  if (result instanceof ArrayBuffer) return new Uint8Array(result);
+  if (ArrayBuffer.isView(result)) return new Uint8Array(result.buffer, result.byteOffset, result.byteLength);
   if (Array.isArray(result) && result.length > 0 && result.every((one) => kindOf(one) === "Object")) {
     const parts = result.map(spelledPart);
-    if (areParts(`[${parts.join(",")}]`)) return [parts, true];
+    if (areParts(`[${parts.join(",")}]`)) return parts;
   }
-  return [asText(result), false];
+  return asText(result);
 }
 
 /** The caller's own value with what has changed in its JSON: the rest may hold what JSON can't say. */
@@ -184,11 +184,12 @@ function checkOpen(messages, isClosed) {
 }
 
 /** A turn as the core takes it. */
-function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false, repeatsOnly = false }) {
+function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false, repeatsOnly = false, joins = false }) {
   if (lastUsage != null && !(Number.isSafeInteger(lastUsage) && lastUsage >= 0)) {
     throw new TypeError("`lastUsage` must be the number of tokens that the provider counted");
   }
-  return spelled({ tools, last_usage: lastUsage, is_too_long: !!isTooLong, is_cold: !!isCold, repeats_only: !!repeatsOnly });
+  const is = { is_too_long: !!isTooLong, is_cold: !!isCold, repeats_only: !!repeatsOnly };
+  return spelled({ tools, last_usage: lastUsage, ...is, joins });
 }
 
 /** Settings as the core takes them, which has paths of directories and no URLs. */
@@ -236,11 +237,16 @@ class Reduction {
     return this.#clear(messages, options, false);
   }
 
+  /** Asks the core by the name of its method, with `options` in JSON. */
+  async #ask(method, format, options, given) {
+    return JSON.parse(await later(() => this.#core.ask(method, format, options, given)));
+  }
+
   async #clear(messages, { format, ...turn }, joins) {
     checkOpen(messages, Object.isFrozen);
     const before = [...messages];
     const text = spelled(before);
-    const passed = await ask(() => this.#core.clear(format, text, turnOf(turn), joins));
+    const passed = await this.#ask("clear", format, turnOf({ ...turn, joins }), text);
     if (passed.messages && spelled(messages.slice(0, before.length)) !== text) {
       process.emitWarning("offcut: the messages were changed during the pass, so they stay as they are");
     } else if (passed.messages) {
@@ -254,29 +260,27 @@ class Reduction {
   async wrapToolCall(call, run, { format } = {}) {
     checkFunction(run, "run");
     const text = spelled(call ?? null);
-    const page = await ask(() => this.#core.answer(format, text));
+    const page = await this.#ask("answer", format, text);
     if (page) return this.#message(page);
     let [result, isError, hasRun] = [undefined, false, false];
     try {
       const returned = await run();
       hasRun = true;
-      [result] = given(returned);
+      result = given(returned);
     } catch (error) {
       [result, isError] = [told(error), true];
       // It is a mistake of the program, and not one that the model should work around.
       if (hasRun) process.emitWarning(`offcut: a result was refused: ${result}`);
     }
-    return this.#message(await ask(() => this.#core.message(format, text, result, isError)));
+    return this.#message(await this.#ask("message", format, `{"call":${text},"is_error":${isError}}`, result));
   }
 
   async truncate(result, { tool, callId = "", args = {}, isError = false } = {}) {
     if (typeof tool !== "string") throw new TypeError("`truncate` needs the tool's name: `{ tool, callId, args }`");
-    const call = spelled({ id: callId, name: tool, arguments: args });
-    const [before, isList] = given(result);
-    const shown = await ask(() => this.#core.truncate(call, before, isError));
+    const call = { id: callId, name: tool, arguments: args };
+    const shown = await this.#ask("truncate", null, spelled({ call, is_error: !!isError }), given(result));
     this.#tell(shown.report);
-    if (shown.new == null) return result;
-    return isList ? JSON.parse(shown.new) : shown.new;
+    return shown.new ?? result;
   }
 
   /** With `repeatsOnly`, of adapters, what was decided before is done again, and nothing else. */
@@ -284,7 +288,7 @@ class Reduction {
     const isText = typeof body === "string";
     const turn = turnOf({ isTooLong, isCold, repeatsOnly });
     const text = isText ? body : spelled(body);
-    const reduced = await ask(() => this.#core.reduce(format, text, turn));
+    const reduced = await this.#ask("reduce", format, turn, text);
     this.#tell(reduced.report);
     if (reduced.new == null) return body;
     if (isText) return reduced.new;
@@ -301,12 +305,13 @@ class Reduction {
     const needed = () => Object.fromEntries(Object.entries(state).filter(isNeeded));
     check(needed(), "field");
     const [node, before] = [spelled(named), spelled(needed())];
-    const { prompt } = JSON.parse(await ask(() => this.#core.condense(node, before)));
+    const options = `{"node":${node},"state":${before}}`;
+    const { prompt } = await this.#ask("condense", null, options);
     const answer = (await model(prompt)) ?? "";
     if (spelled(needed()) !== before) {
       throw new TypeError("the state was changed while the model wrote: nothing was deleted, so condense it again");
     }
-    const { left_in_place: leftInPlace, ...done } = JSON.parse(await ask(() => this.#core.condense(node, before, answer)));
+    const { left_in_place: leftInPlace, ...done } = await this.#ask("condense", null, options, answer);
     for (const key of done.deleted) delete state[key];
     state[outputKey] = done.output;
     return { ...done, leftInPlace };
@@ -319,30 +324,30 @@ class Reduction {
   }
 
   async page(args) {
-    return ask(() => this.#core.read(spelled(args)));
+    const { text, is_error: isError } = await this.#ask("read", null, "null", spelled(args));
+    return { text, isError };
   }
 
   /** The reader's answer to a call with `id`, `name` and `args`; undefined for any other call. Adapters use it. */
   async answer(call) {
-    const answered = await ask(() => this.#core.answer("openai-chat", spelled({ ...call, id: call.id ?? "" })));
-    return answered ? { content: this.#message(answered).content, isError: answered.isError } : undefined;
+    const answered = await this.#ask("answer", "openai-chat", spelled({ ...call, id: call.id ?? "" }));
+    return answered ? { content: this.#message(answered).content, isError: answered.is_error } : undefined;
   }
 
   async original(location) {
-    return ask(() => this.#core.original(location));
+    return later(() => this.#core.original(location));
   }
 
   async check() {
-    return ask(() => this.#core.check());
+    await this.#ask("check", null, "null");
   }
 
-  #message(shown) {
-    this.#tell(shown.report);
-    return JSON.parse(shown.content);
+  #message(answered) {
+    this.#tell(answered.report);
+    return answered.message;
   }
 
-  #tell(text) {
-    const report = JSON.parse(text);
+  #tell(report) {
     if (!this.#onReport) {
       const failures = [...report.decisions.map((one) => one.error), report.records_error, report.notice];
       for (const failure of failures) if (failure) process.emitWarning(`offcut: ${failure}`);

@@ -1,5 +1,6 @@
 //! A reduction whose messages, calls and reports are JSON text.
 
+use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,18 +9,18 @@ use async_trait::async_trait;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::{self, Backend, Location};
 use offcut::format::{
-    BodyError, Format as _, LoopFormat as _, Message, Messages, PartRef, Piece, RequestBody,
-    Spelled, WireFormat,
+    Format as _, LoopFormat as _, Message, Messages, PartRef, Piece, RequestBody, Spelled,
+    WireFormat,
 };
-use offcut::template::TemplateError;
 use offcut::{
-    Body, BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
-    ToolOutput, ToolReduction, Truncated, Turn, agent::Tool as _,
+    Body, ErrorChain, Part, Report, Settings, ToolCall, ToolOutput, ToolReduction, Truncated, Turn,
+    agent::Tool as _,
 };
 use offcut_object_store::Objects;
 use offcut_state::{
     ApplyError, OriginalsNote, ReduceNode, ReduceNodeError, Reducers, Schema, State,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Types of parts that are texts.
@@ -44,72 +45,69 @@ pub(crate) enum EngineError {
     Store(String),
 }
 
-impl From<SettingsError> for EngineError {
-    fn from(mut error: SettingsError) -> Self {
-        // The packages write them as JSON text of one line, which no user has seen.
-        error.line = None;
+impl EngineError {
+    fn settings(error: impl Error) -> Self {
         Self::Settings(ErrorChain(&error).to_string())
     }
-}
 
-impl From<BuildError> for EngineError {
-    fn from(error: BuildError) -> Self {
-        Self::Settings(ErrorChain(&error).to_string())
+    fn argument(error: impl Error) -> Self {
+        Self::Argument(ErrorChain(&error).to_string())
     }
-}
 
-impl From<OffloadError> for EngineError {
-    fn from(error: OffloadError) -> Self {
+    fn store(error: impl Error) -> Self {
         Self::Store(ErrorChain(&error).to_string())
     }
 }
 
-impl From<BodyError> for EngineError {
-    fn from(error: BodyError) -> Self {
-        Self::Argument(ErrorChain(&error).to_string())
-    }
-}
-
-impl From<TemplateError> for EngineError {
-    fn from(error: TemplateError) -> Self {
-        Self::Argument(ErrorChain(&error).to_string())
-    }
-}
-
-impl From<ReduceNodeError> for EngineError {
-    fn from(error: ReduceNodeError) -> Self {
-        let text = ErrorChain(&error).to_string();
-        match error {
-            ReduceNodeError::Store { .. } => Self::Store(text),
-            _ => Self::Argument(text),
-        }
-    }
-}
-
-/// A message after a pass.
-#[cfg_attr(feature = "python", derive(pyo3::IntoPyObject))]
-pub(crate) enum KeptMessage {
-    /// The message with this index, unchanged.
-    At(usize),
-    /// A new message.
-    New(String),
-}
-
-/// The result of a tool as the caller has it.
+/// The text beside a question, or the result of a tool as the caller has it.
 #[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
-pub(crate) enum Returned {
+pub(crate) enum Given {
     Text(String),
     Bytes(Vec<u8>),
     /// The JSON of each part, as the message's format has it.
     Parts(Vec<String>),
 }
 
-/// A message that answers a call, and the report about it, both JSON; and true if it tells of an error.
-pub(crate) type AnswerJson = (String, String, bool);
+/// The messages after a pass; `None` if nothing has changed.
+#[derive(Default, Serialize)]
+struct PassedMessages {
+    messages: Option<Vec<KeptMessage>>,
+    report: Report,
+}
+
+/// A message after a pass.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum KeptMessage {
+    /// The message with this index, unchanged.
+    At(usize),
+    /// The JSON of a new message.
+    New(String),
+}
+
+/// A new body, or what is shown in place of a result: a text, or parts; `None` if it is as it was.
+#[derive(Default, Serialize)]
+struct ChangedContent {
+    new: Option<Value>,
+    report: Report,
+}
+
+/// A message that answers a call.
+#[derive(Serialize)]
+struct AnsweredCall {
+    message: Value,
+    report: Report,
+    is_error: bool,
+}
 
 /// Reads settings. Relative directories begin where the process is now: it may go elsewhere before it opens them again.
 pub(crate) fn settings(json: &str) -> Result<Settings, EngineError> {
-    let mut settings = Settings::from_json(json)?;
+    let settings = Settings::from_json(json).map_err(|mut error| {
+        // The packages write them as JSON text of one line, which no user has seen.
+        error.line = None;
+        EngineError::settings(error)
+    });
+    let mut settings = settings?;
     let of_tools = settings.tool_config.values_mut();
     let of_tools = of_tools.map(|tool| &mut tool.backend_url);
     for url in of_tools.chain([&mut settings.backend_url]).flatten() {
@@ -125,9 +123,9 @@ pub(crate) fn settings(json: &str) -> Result<Settings, EngineError> {
 impl Engine {
     /// Opens the stores that `settings` name.
     pub(crate) fn open(settings: Settings) -> Result<Self, EngineError> {
-        let reduction = ToolReduction::builder().settings(settings, open).build()?;
+        let reduction = ToolReduction::builder().settings(settings, open).build();
         Ok(Self {
-            reduction,
+            reduction: reduction.map_err(EngineError::settings)?,
             has_told: Arc::default(),
         })
     }
@@ -183,37 +181,70 @@ impl Engine {
         Ok(self.reduction.reader(parse_format(format)?).to_string())
     }
 
-    /// Runs the clear pass. Returns the messages; `None` if nothing has changed. With `joins`, the newest results of
-    /// parallel calls come to stand in one message where the provider wants that. `turn` is an object with `tools`,
-    /// `last_usage`, `is_too_long` and `is_cold`.
-    pub(crate) async fn clear(
+    /// Does what a package asks for by the name of the method, and answers in JSON. `options` are JSON, and `given` is
+    /// what would be long in it: messages, a body, a model's answer, arguments, or a result.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        format: Option<&str>,
+        options: &str,
+        given: Option<Given>,
+    ) -> Result<String, EngineError> {
+        let options = parse(options)?;
+        Ok(match (method, given) {
+            ("clear", Some(Given::Text(messages))) => {
+                text(&self.clear(format, messages, &options).await?)
+            }
+            ("reduce", Some(Given::Text(body))) => {
+                text(&self.reduce(format, body, &options).await?)
+            }
+            ("condense", None) => self.condense(&options, None).await?.to_string(),
+            ("condense", Some(Given::Text(answer))) => {
+                self.condense(&options, Some(answer)).await?.to_string()
+            }
+            ("answer", None) => text(&self.answer(format, options).await?),
+            ("message", Some(result)) => text(&self.message(format, &options, result).await?),
+            ("truncate", Some(result)) => text(&self.truncate(&options, result).await?),
+            ("read", Some(Given::Text(arguments))) => self.read(&arguments).await.to_string(),
+            ("check", None) => text(&self.check().await?),
+            _ => {
+                let problem = format!("`{method}` takes a text, which this is not");
+                return Err(EngineError::Argument(problem));
+            }
+        })
+    }
+
+    /// Runs the clear pass. `turn` has `tools`, `last_usage`, `is_too_long` and `is_cold`. With `joins`, the newest
+    /// results of parallel calls come to stand in one message where the provider wants that.
+    async fn clear(
         &self,
         format: Option<&str>,
         messages: String,
-        turn: &str,
-        joins: bool,
-    ) -> Result<(Option<Vec<KeptMessage>>, String), EngineError> {
-        let mut body = RequestBody::parse(messages)?;
+        turn: &Value,
+    ) -> Result<PassedMessages, EngineError> {
+        let mut body = RequestBody::parse(messages).map_err(EngineError::argument)?;
         let Some(format) = format_of(format, &body)? else {
-            return Ok((None, text(&Report::default())));
+            return Ok(PassedMessages::default());
         };
-        let known = parse(turn)?;
-        let tools = items(known["tools"].clone())?;
+        let tools = items(turn["tools"].clone())?;
         let mut first_new = body.messages().len();
-        if joins && let Some((start, joined)) = join(format, &body) {
+        if turn["joins"] == true
+            && let Some((start, joined)) = join(format, &body)
+        {
             first_new = start;
-            body = RequestBody::parse(joined)?;
+            body = RequestBody::parse(joined).map_err(EngineError::argument)?;
         }
         let by_text = Spelled(format);
         let mut conversation = Messages::new(&by_text, body.messages_mut());
         let mut turn = Turn {
             tools: &tools,
-            last_usage: known["last_usage"].as_u64(),
-            is_too_long: known["is_too_long"] == true,
-            is_cold: known["is_cold"] == true,
+            last_usage: turn["last_usage"].as_u64(),
+            is_too_long: turn["is_too_long"] == true,
+            is_cold: turn["is_cold"] == true,
             ..Turn::new(&mut conversation)
         };
-        let mut report = self.reduction.clear_turn(&mut turn).await?;
+        let report = self.reduction.clear_turn(&mut turn).await;
+        let mut report = report.map_err(EngineError::store)?;
         self.tell_of_reader(&mut report, &tools);
         let mut has_changed = false;
         let kept = body.originals().zip(body.messages()).enumerate();
@@ -225,51 +256,51 @@ impl Engine {
             KeptMessage::New(message.as_str().to_owned())
         });
         let kept: Vec<KeptMessage> = kept.collect();
-        Ok((has_changed.then_some(kept), text(&report)))
+        Ok(PassedMessages {
+            messages: has_changed.then_some(kept),
+            report,
+        })
     }
 
-    /// Reduces a request's body. Returns the new body; `None` if nothing has changed. `turn` is an object with
-    /// `is_too_long`, `is_cold` and `repeats_only`.
-    pub(crate) async fn reduce(
+    /// Reduces a request's body. `turn` has `is_too_long`, `is_cold` and `repeats_only`.
+    async fn reduce(
         &self,
         format: Option<&str>,
         body: String,
-        turn: &str,
-    ) -> Result<(Option<String>, String), EngineError> {
-        let mut body = RequestBody::parse(body)?;
+        turn: &Value,
+    ) -> Result<ChangedContent, EngineError> {
+        let mut body = RequestBody::parse(body).map_err(EngineError::argument)?;
         let Some(format) = format_of(format, &body)? else {
-            return Ok((None, text(&Report::default())));
+            return Ok(ChangedContent::default());
         };
-        let known = parse(turn)?;
         let (tools, by_text) = (body.tools(), Spelled(format));
         let mut conversation = Messages::new(&by_text, body.messages_mut());
         let mut turn = Turn {
             tools: &tools,
-            is_too_long: known["is_too_long"] == true,
-            is_cold: known["is_cold"] == true,
-            repeats_only: known["repeats_only"] == true,
+            is_too_long: turn["is_too_long"] == true,
+            is_cold: turn["is_cold"] == true,
+            repeats_only: turn["repeats_only"] == true,
             ..Turn::new(&mut conversation)
         };
-        let mut report = self.reduction.reduce_turn(&mut turn).await?;
+        let report = self.reduction.reduce_turn(&mut turn).await;
+        let mut report = report.map_err(EngineError::store)?;
         self.tell_of_reader(&mut report, &tools);
         let is_new = body
             .originals()
             .zip(body.messages())
             .any(|(original, message)| original != message.as_str());
-        Ok((is_new.then(|| body.to_string()), text(&report)))
+        Ok(ChangedContent {
+            new: is_new.then(|| body.to_string().into()),
+            report,
+        })
     }
 
-    /// Does the work of a `ReduceNode` on `state`, an object. Without the model's `answer`, it stores the inputs and
-    /// returns the prompt alone; with it, the output and what was done. `node` is an object with `prompt_template`,
-    /// `input_keys`, `output_key` and `names_originals`.
-    pub(crate) async fn condense(
-        &self,
-        node: &str,
-        state: &str,
-        answer: Option<String>,
-    ) -> Result<String, EngineError> {
-        let options = parse(node)?;
-        let Value::Object(mut state) = parse(state)? else {
+    /// Does the work of a `ReduceNode` on the `state` in `asked`. Without the model's `answer`, it stores the inputs and
+    /// returns the prompt alone; with it, the output and what was done. The `node` has `prompt_template`, `input_keys`,
+    /// `output_key` and `names_originals`.
+    async fn condense(&self, asked: &Value, answer: Option<String>) -> Result<Value, EngineError> {
+        let options = &asked["node"];
+        let Value::Object(mut state) = asked["state"].clone() else {
             return Err(EngineError::Argument("the state must be an object".into()));
         };
         let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -287,45 +318,48 @@ impl Engine {
                 false => OriginalsNote::Named,
             })
             .reduction(self.reduction.clone());
-        let reduced = node.build()?.run(&mut state).await;
+        let node = node.build().map_err(EngineError::argument)?;
+        let reduced = node.run(&mut state).await;
         if let Some(prompt) = prompt.get() {
-            return Ok(json!({"prompt": prompt}).to_string());
+            return Ok(json!({"prompt": prompt}));
         }
-        let reduced = reduced?;
+        let reduced = reduced.map_err(|error| match error {
+            ReduceNodeError::Store { .. } => EngineError::store(error),
+            _ => EngineError::argument(error),
+        })?;
         let stored = reduced.stored.iter();
         let stored: Vec<_> = stored
             .map(|(key, location)| json!([key, location.as_str()]))
             .collect();
-        let done = json!({
+        Ok(json!({
             "output": reduced.output,
             "deleted": reduced.deleted,
             "stored": stored,
             "left_in_place": reduced.left_in_place,
-        });
-        Ok(done.to_string())
+        }))
     }
 
     /// Answers a call of the reader with a message; `None` if it is for another tool.
-    pub(crate) async fn answer(
+    async fn answer(
         &self,
         format: Option<&str>,
-        call: &str,
-    ) -> Result<Option<AnswerJson>, EngineError> {
+        call: Value,
+    ) -> Result<Option<AnsweredCall>, EngineError> {
         let call = ReadCall::parse(format, call)?;
-        let page = self.reduction.answer(&call.call).await?;
+        let page = self.reduction.answer(&call.call).await;
+        let page = page.map_err(EngineError::store)?;
         Ok(page.map(|page| call.answered(page)))
     }
 
-    /// Truncates the result of a call. Returns the message that answers it.
-    pub(crate) async fn message(
+    /// Truncates the result of the `call` in `asked`, which may be one that `is_error`. Returns the message that answers it.
+    async fn message(
         &self,
         format: Option<&str>,
-        call: &str,
-        result: Returned,
-        is_error: bool,
-    ) -> Result<AnswerJson, EngineError> {
-        let call = ReadCall::parse(format, call)?;
-        let mut output = output(result, is_error)?;
+        asked: &Value,
+        result: Given,
+    ) -> Result<AnsweredCall, EngineError> {
+        let call = ReadCall::parse(format, asked["call"].clone())?;
+        let mut output = output(result, asked)?;
         if let Body::Parts(parts) = &mut output.body {
             let all = std::mem::take(parts).into_iter();
             *parts = all.map(|part| medium(part, call.format)).collect();
@@ -333,42 +367,33 @@ impl Engine {
         let shown = self
             .reduction
             .truncate_for(&call.format, &call.call, output);
-        Ok(call.answered(shown.await?))
+        Ok(call.answered(shown.await.map_err(EngineError::store)?))
     }
 
-    /// Truncates the result of a call. Returns what is shown in its place, and the report: a text, or the JSON of parts for
-    /// parts. `None` if it is shown as it is; bytes never are.
-    pub(crate) async fn truncate(
-        &self,
-        call: &str,
-        result: Returned,
-        is_error: bool,
-    ) -> Result<(Option<String>, String), EngineError> {
-        let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), call)?;
-        let is_bytes = matches!(result, Returned::Bytes(_));
+    /// Truncates the result of the `call` in `asked`, which may be one that `is_error`. Bytes are never shown as they are.
+    async fn truncate(&self, asked: &Value, result: Given) -> Result<ChangedContent, EngineError> {
+        let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), asked["call"].clone())?;
+        let is_bytes = matches!(result, Given::Bytes(_));
         let given = match &result {
-            Returned::Parts(parts) => Some(values(parts)?),
+            Given::Parts(parts) => Some(values(parts)?),
             _ => None,
         };
-        let output = output(result, is_error)?;
-        let shown = self.reduction.truncate(&call.call, output).await?;
-        let report = text(&shown.report);
-        if !is_bytes && !shown.report.is_change() {
-            return Ok((None, report));
-        }
-        let parts: Vec<Part> = shown.into();
-        let shown = match given {
-            Some(given) => as_given(&given, parts).to_string(),
-            None => texts(parts),
-        };
-        Ok((Some(shown), report))
+        let output = output(result, asked)?;
+        let shown = self.reduction.truncate(&call.call, output).await;
+        let mut shown = shown.map_err(EngineError::store)?;
+        let report = std::mem::take(&mut shown.report);
+        let new = (is_bytes || report.is_change()).then(|| match given {
+            Some(given) => as_given(&given, shown.into()),
+            None => texts(shown.into()).into(),
+        });
+        Ok(ChangedContent { new, report })
     }
 
     /// Calls the reader. Returns its page, and true if that tells of a mistake.
-    pub(crate) async fn read(&self, arguments: &str) -> (String, bool) {
+    async fn read(&self, arguments: &str) -> Value {
         let reader = self.reduction.read_file_tool();
         let call = ToolCall::new("", reader.definition().name, arguments);
-        match reader.call(&call).await {
+        let (text, is_error) = match reader.call(&call).await {
             Ok(page) => {
                 let is_error = page.is_error;
                 let (parts, _) = page.into_parts().await;
@@ -382,14 +407,15 @@ impl Engine {
                 }
             }
             Err(error) => (error.to_string(), true),
-        }
+        };
+        json!({"text": text, "is_error": is_error})
     }
 
     /// Everything that is stored at `location`.
     pub(crate) async fn original(&self, location: &str) -> Result<Vec<u8>, EngineError> {
         match self.reduction.read_original(&Location::new(location)).await {
             Some(Ok(bytes)) => Ok(bytes.into()),
-            Some(Err(error)) => Err(EngineError::Store(ErrorChain(&error).to_string())),
+            Some(Err(error)) => Err(EngineError::store(error)),
             None => Err(EngineError::Argument(format!(
                 "nothing that this session stored is at {location:?}: use a location from a hint or a report"
             ))),
@@ -397,9 +423,9 @@ impl Engine {
     }
 
     /// Tries out every store.
-    pub(crate) async fn check(&self) -> Result<(), EngineError> {
+    async fn check(&self) -> Result<(), EngineError> {
         let checked = self.reduction.check_stores().await;
-        checked.map_err(|error| EngineError::Store(ErrorChain(&error).to_string()))
+        checked.map_err(EngineError::store)
     }
 }
 
@@ -410,7 +436,7 @@ pub(crate) fn apply(
     state: Option<&str>,
     updates: &str,
 ) -> Result<String, EngineError> {
-    let told = |code, error: &dyn std::error::Error| format!("{code}: {}", ErrorChain(error));
+    let told = |code, error: &dyn Error| format!("{code}: {}", ErrorChain(error));
     let reducers = Reducers::new();
     let schema = if schema.trim_start().starts_with('{') {
         Schema::from_json(schema, &reducers)
@@ -429,7 +455,7 @@ pub(crate) fn apply(
     serde_json::to_string(&state).map_err(|error| EngineError::Argument(error.to_string()))
 }
 
-fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>> {
+fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>> {
     let is_bucket = url
         .split_once("://")
         .is_some_and(|(scheme, _)| !["memory", "file"].contains(&scheme));
@@ -439,9 +465,9 @@ fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send 
     Ok(backend::open(url)?)
 }
 
-fn text(report: &Report) -> String {
-    // A report has only texts and numbers.
-    serde_json::to_string(report).unwrap_or_default()
+fn text(answer: &impl Serialize) -> String {
+    // It has only JSON, texts and numbers.
+    serde_json::to_string(answer).unwrap_or_default()
 }
 
 fn parse(json: &str) -> Result<Value, EngineError> {
@@ -593,9 +619,8 @@ struct ReadCall {
 
 impl ReadCall {
     /// Reads a call as a provider writes it, or as `{"id", "name", "arguments"}`.
-    fn parse(format: Option<&str>, call: &str) -> Result<Self, EngineError> {
+    fn parse(format: Option<&str>, value: Value) -> Result<Self, EngineError> {
         let format = format.map(parse_format).transpose()?;
-        let value = parse(call)?;
         let kind = value["type"].as_str().unwrap_or_default();
         let is_custom = kind == "custom_tool_call";
         let written = if value["function"].is_object() || value["custom"].is_object() {
@@ -654,9 +679,9 @@ impl ReadCall {
     }
 
     /// The message that answers the call.
-    fn answered(&self, shown: Truncated) -> AnswerJson {
+    fn answered(&self, mut shown: Truncated) -> AnsweredCall {
         let is_error = shown.is_error || shown.interrupted.is_some();
-        let report = text(&shown.report);
+        let report = std::mem::take(&mut shown.report);
         let parts = shown
             .for_message(|part| self.format.takes(part))
             .into_iter();
@@ -665,7 +690,11 @@ impl ReadCall {
         if self.is_custom && self.format == WireFormat::Responses {
             message["type"] = "custom_tool_call_output".into();
         }
-        (message.to_string(), report, is_error)
+        AnsweredCall {
+            message,
+            report,
+            is_error,
+        }
     }
 }
 
@@ -767,11 +796,11 @@ fn values(parts: &[String]) -> Result<Vec<Value>, EngineError> {
 }
 
 /// The result as the engine takes it. Texts in it may be cut; other parts stay.
-fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
+fn output(result: Given, asked: &Value) -> Result<ToolOutput, EngineError> {
     let mut output = match result {
-        Returned::Text(text) => ToolOutput::from(text),
-        Returned::Bytes(bytes) => ToolOutput::bytes(bytes),
-        Returned::Parts(parts) => {
+        Given::Text(text) => ToolOutput::from(text),
+        Given::Bytes(bytes) => ToolOutput::bytes(bytes),
+        Given::Parts(parts) => {
             let parts = values(&parts)?.into_iter().map(|part| {
                 let text = text_in(&part).map(|text| Part::Text(text.to_owned()));
                 text.unwrap_or(Part::Opaque(part))
@@ -779,6 +808,6 @@ fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
             ToolOutput::parts(parts.collect())
         }
     };
-    output.is_error = is_error;
+    output.is_error = asked["is_error"] == true;
     Ok(output)
 }

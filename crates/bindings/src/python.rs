@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::engine::{self, AnswerJson, Engine, EngineError, KeptMessage, Returned};
+use crate::engine::{self, Engine, EngineError, Given};
 use crate::parts;
 
 create_exception!(
@@ -226,85 +226,23 @@ impl Core {
         self.run(py, async |engine| engine.tool(format))
     }
 
-    fn clear(
+    /// Answers in JSON; see [`Engine::ask`].
+    #[pyo3(signature = (method, format, options, given))]
+    fn ask(
         &self,
         py: Python<'_>,
+        method: &str,
         format: Option<&str>,
-        messages: String,
-        turn: &str,
-        joins: bool,
-    ) -> PyResult<(Option<Vec<KeptMessage>>, String)> {
-        self.run(py, async |engine| {
-            engine.clear(format, messages, turn, joins).await
-        })
-    }
-
-    fn reduce(
-        &self,
-        py: Python<'_>,
-        format: Option<&str>,
-        body: String,
-        turn: &str,
-    ) -> PyResult<(Option<String>, String)> {
-        self.run(py, async |engine| engine.reduce(format, body, turn).await)
-    }
-
-    fn condense(
-        &self,
-        py: Python<'_>,
-        node: &str,
-        state: &str,
-        answer: Option<String>,
+        options: &str,
+        given: Option<Given>,
     ) -> PyResult<String> {
         self.run(py, async |engine| {
-            engine.condense(node, state, answer).await
+            engine.ask(method, format, options, given).await
         })
-    }
-
-    fn answer(
-        &self,
-        py: Python<'_>,
-        format: Option<&str>,
-        call: &str,
-    ) -> PyResult<Option<AnswerJson>> {
-        self.run(py, async |engine| engine.answer(format, call).await)
-    }
-
-    fn message(
-        &self,
-        py: Python<'_>,
-        format: Option<&str>,
-        call: &str,
-        result: Returned,
-        is_error: bool,
-    ) -> PyResult<AnswerJson> {
-        self.run(py, async |engine| {
-            engine.message(format, call, result, is_error).await
-        })
-    }
-
-    fn truncate(
-        &self,
-        py: Python<'_>,
-        call: &str,
-        result: Returned,
-        is_error: bool,
-    ) -> PyResult<(Option<String>, String)> {
-        self.run(py, async |engine| {
-            engine.truncate(call, result, is_error).await
-        })
-    }
-
-    fn read(&self, py: Python<'_>, arguments: &str) -> PyResult<(String, bool)> {
-        self.run(py, async |engine| Ok(engine.read(arguments).await))
     }
 
     fn original(&self, py: Python<'_>, location: &str) -> PyResult<Vec<u8>> {
         self.run(py, async |engine| engine.original(location).await)
-    }
-
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        self.run(py, async |engine| engine.check().await)
     }
 }
 

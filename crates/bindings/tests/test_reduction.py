@@ -546,8 +546,8 @@ def test_messages_added_during_a_pass_stay(tmp_path):
 def test_messages_changed_during_a_pass_stay(tmp_path, caplog):
     reduction = small(tmp_path)
     messages = conversation("openai-chat")
-    planned = reduction._planned(messages, None, True, '{}')
-    assert planned[2][0] is not None
+    planned = reduction._planned(messages, None, '{"joins":true}')
+    assert planned[2]["messages"] is not None
     messages.insert(0, {"role": "system", "content": "stop"})
     now = list(messages)
     reduction._put(messages, *planned)

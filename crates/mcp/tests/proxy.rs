@@ -310,22 +310,6 @@ async fn a_list_of_tools_that_fails_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_list_of_tools_without_an_end_is_not_read_for_ever() {
-    let server = Server::start(|seen| match &*seen.name() {
-        "tools/list" => {
-            let cursor = &seen.message()["params"]["cursor"];
-            let next = format!("{}x", cursor.as_str().unwrap_or_default());
-            json_answer(&result(seen, &json!({"tools": [], "nextCursor": next})))
-        }
-        _ => usual(seen),
-    })
-    .await;
-    let client = before(&server).await;
-    stored(client.post(&call(1, "log")).await).await;
-    assert_eq!(server.names().len(), 101);
-}
-
-#[tokio::test]
 async fn refusals_and_what_can_not_be_read_pass_as_they_are_but_for_long_messages() {
     let server = Server::start(|seen| {
         let head = Response::builder();

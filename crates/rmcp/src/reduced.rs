@@ -132,29 +132,15 @@ impl<S> Reduced<S> {
     }
 }
 
-/// Maximum number of pages of the tool list that are read for a schema.
-const MAX_PAGES: usize = 100;
-
 impl<S: ServerHandler> Reduced<S> {
     /// The schema of a tool's structured results. A client may have kept it from an earlier list, so
-    /// the server is asked for its list if nobody has asked yet.
+    /// the server is asked for its tools if it does not know the tool without a list.
     async fn schema(&self, tool: &str, request: Request) -> OutputSchema {
-        // It learns the schema of a tool that the server knows without a list.
         self.get_tool(tool);
-        let mut cursor = None;
-        for _ in 0..MAX_PAGES {
-            if let Some(schema) = self.schemas.of(tool) {
-                return schema;
-            }
-            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
-            let Ok(page) = self.service.list_tools(Some(page), request.clone()).await else {
-                break;
-            };
+        if self.schemas.of(tool).is_none()
+            && let Ok(page) = self.service.list_tools(None, request).await
+        {
             page.tools.iter().for_each(|tool| self.schemas.learn(tool));
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
         }
         self.schemas.of(tool).unwrap_or_default()
     }

@@ -108,18 +108,6 @@ impl From<String> for ItemKey<'_> {
     }
 }
 
-impl From<i64> for ItemKey<'_> {
-    fn from(int: i64) -> Self {
-        Self::Int(int.into())
-    }
-}
-
-impl From<u64> for ItemKey<'_> {
-    fn from(int: u64) -> Self {
-        Self::Int(int.into())
-    }
-}
-
 /// The result of a closure, such as an id or a tuple of fields.
 ///
 /// ```

@@ -10,9 +10,8 @@ use crate::list::ListEdit;
 use crate::reducer::Cause;
 
 /// Rule for an item of the update whose key is in the list, or earlier in the update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OnMatch {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnMatch {
     /// The item is skipped: the one that is there stays.
     Keep,
     /// The item replaces the one that is there, the last one if several have the key.
@@ -29,22 +28,6 @@ pub enum MissingKey {
     /// The update fails.
     #[default]
     Fail,
-}
-
-/// Rule for removals of messages that are not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum UnknownRemoval {
-    /// The update fails.
-    Fail,
-    /// The removal does nothing.
-    Ignore,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) on_match: OnMatch,
-    pub(crate) unknown: UnknownRemoval,
 }
 
 /// One operation of an update.
@@ -68,133 +51,95 @@ pub(crate) struct KeyedDecision {
     append: Vec<usize>,
 }
 
-/// Facts known about one key of the update.
+/// A key of the update.
 #[derive(Default)]
 struct Slot {
-    place: Place,
-    /// True if the list's items with this key are removed.
-    is_removed: bool,
-    /// The operation whose item takes its place in the list.
-    winner: Option<usize>,
+    /// The places of its items in the list, or the one that it gets after the list's end.
+    places: Vec<usize>,
+    last: LastItem,
 }
 
-#[derive(Clone, Copy, Default)]
-enum Place {
+/// The item that is to stand in the last place of a key.
+#[derive(Default)]
+enum LastItem {
+    /// The one that is there.
     #[default]
-    Nowhere,
-    /// The last item of the list with this key.
-    Existing(usize),
-    /// Among the items to append.
-    Entry(usize),
+    Old,
+    /// That of an operation.
+    Of(usize),
+    /// Nothing, as in all its other places.
+    Removed,
 }
 
 /// Decides for `ops` against a list whose keys are `existing`, in order.
 ///
-/// The update is indexed and the list only read. Memory is linear in the update, time in both; each
-/// key is hashed once.
+/// The update is indexed and the list only read. Memory is linear in the update, time in both.
 pub(crate) fn decide<K: Hash + Eq>(
-    ops: impl ExactSizeIterator<Item = Result<Op<K>, Cause>>,
-    existing: impl Iterator<Item = Result<Option<K>, Cause>>,
-    rules: Rules,
+    ops: impl Iterator<Item = Result<Op<K>, Cause>>,
+    existing: impl ExactSizeIterator<Item = Result<Option<K>, Cause>>,
+    on_match: OnMatch,
 ) -> Result<KeyedDecision, Cause> {
-    // Reserves room for all keys, since growing would rehash every one.
-    let mut index: HashMap<K, usize> = HashMap::with_capacity(ops.len());
-    let mut slots: Vec<Slot> = Vec::new();
-    // The operations, with the slots of their keys.
-    let mut steps: Vec<Op<usize>> = Vec::with_capacity(ops.len());
-    let (mut start, mut clear, mut has_removals) = (0, false, false);
-    for (at, op) in ops.enumerate() {
-        let mut slot_of = |key| {
-            let slot = *index.entry(key).or_insert(slots.len());
-            if slot == slots.len() {
-                slots.push(Slot::default());
-            }
-            slot
-        };
-        match op? {
-            Op::Put(key) => steps.push(Op::Put(key.map(slot_of))),
-            Op::Remove(key) => {
-                steps.push(Op::Remove(slot_of(key)));
-                has_removals = true;
-            }
-            Op::RemoveAll => {
-                // Earlier operations have no effect, and unknown removals among them are not
-                // errors: everything before this one is removed anyway.
-                index.clear();
-                slots.clear();
-                steps.clear();
-                (start, clear) = (at + 1, true);
-            }
-            Op::Skip => steps.push(Op::Skip),
+    let (ops, length) = (ops.collect::<Result<Vec<_>, _>>()?, existing.len());
+    // Operations before a removal of everything have no effect, so unknown removals among them do not fail.
+    let clears = |op: &Op<K>| matches!(op, Op::RemoveAll);
+    let start = ops.iter().rposition(clears).map_or(0, |at| at + 1);
+    // Has room for all keys, since growing would hash every one again.
+    let mut slots: HashMap<&K, Slot> = HashMap::with_capacity(ops.len() - start);
+    for op in &ops[start..] {
+        if let Op::Put(Some(key)) | Op::Remove(key) = op {
+            slots.insert(key, Slot::default());
         }
     }
-
-    let mut matches = Vec::new();
-    if !clear {
+    if start == 0 {
         for (at, key) in existing.enumerate() {
-            if let Some(&slot) = key?.as_ref().and_then(|key| index.get(key)) {
-                slots[slot].place = Place::Existing(at);
-                if has_removals {
-                    matches.push((at, slot));
-                }
+            if let Some(slot) = key?.and_then(|key| slots.get_mut(&key)) {
+                slot.places.push(at);
             }
         }
     }
-    drop(index);
-
     // The operation that has each item to append; `None` if the item is removed.
-    let mut entries: Vec<Option<usize>> = Vec::new();
-    for (step, at) in steps.into_iter().zip(start..) {
-        match step {
-            Op::Put(Some(slot)) => put(&mut slots[slot], at, &mut entries, rules),
-            Op::Put(None) => entries.push(Some(at)),
-            Op::Remove(slot) => {
-                let slot = &mut slots[slot];
-                match slot.place {
-                    Place::Nowhere if rules.unknown == UnknownRemoval::Fail => {
-                        return Err(Cause::UnknownRemoval { index: at });
-                    }
-                    Place::Entry(rank) => entries[rank] = None,
-                    Place::Nowhere | Place::Existing(_) => slot.is_removed = true,
+    let mut append = Vec::new();
+    for (at, op) in ops.iter().enumerate().skip(start) {
+        match op {
+            Op::Put(None) => append.push(Some(at)),
+            Op::Put(Some(key)) => {
+                let slot = slots.entry(key).or_default();
+                let is_new = slot.places.is_empty();
+                if is_new {
+                    slot.places.push(length + append.len());
+                    append.push(None);
                 }
+                // An item that was removed and is put again takes its old place, as in LangGraph.
+                if is_new || on_match == OnMatch::Replace {
+                    slot.last = LastItem::Of(at);
+                }
+            }
+            Op::Remove(key) => {
+                let slot = slots.entry(key).or_default();
+                if slot.places.is_empty() {
+                    return Err(Cause::UnknownRemoval { index: at });
+                }
+                slot.last = LastItem::Removed;
             }
             Op::RemoveAll | Op::Skip => {}
         }
     }
-
-    let replaced = |slot: &Slot| match (slot.place, slot.winner) {
-        (Place::Existing(at), Some(winner)) if !slot.is_removed => Some((at, winner)),
-        _ => None,
-    };
-    let removed = |(at, slot): (usize, usize)| slots[slot].is_removed.then_some(at);
-    Ok(KeyedDecision {
-        clear,
-        remove: matches.into_iter().filter_map(removed).collect(),
-        replace: slots.iter().filter_map(replaced).collect(),
-        append: entries.into_iter().flatten().collect(),
-    })
-}
-
-fn put(slot: &mut Slot, at: usize, entries: &mut Vec<Option<usize>>, rules: Rules) {
-    let replaces = rules.on_match == OnMatch::Replace;
-    match slot.place {
-        Place::Existing(_) => {
-            // An item that was removed and is put again takes its old place, as in LangGraph.
-            if replaces || slot.is_removed {
-                slot.winner = Some(at);
-            }
-            slot.is_removed = false;
-        }
-        Place::Entry(rank) => {
-            if replaces || entries[rank].is_none() {
-                entries[rank] = Some(at);
-            }
-        }
-        Place::Nowhere => {
-            slot.place = Place::Entry(entries.len());
-            entries.push(Some(at));
+    let (mut remove, mut replace) = (Vec::new(), Vec::new());
+    for Slot { places, last } in slots.into_values() {
+        match (last, places.last()) {
+            (LastItem::Of(op), Some(at)) if *at < length => replace.push((*at, op)),
+            (LastItem::Of(op), Some(at)) => append[at - length] = Some(op),
+            (LastItem::Removed, _) => remove.extend(places.into_iter().filter(|at| *at < length)),
+            (LastItem::Old | LastItem::Of(_), _) => {}
         }
     }
+    remove.sort_unstable();
+    Ok(KeyedDecision {
+        clear: start > 0,
+        remove,
+        replace,
+        append: append.into_iter().flatten().collect(),
+    })
 }
 
 impl KeyedDecision {

@@ -1,7 +1,7 @@
 //! `dedupe_append` and `merge_by_key`: lists whose items are identified by a key.
 
 use crate::key::KeyOf;
-use crate::keyed::{KeyedDecision, MissingKey, OnMatch, Op, Rules, UnknownRemoval, decide};
+use crate::keyed::{KeyedDecision, MissingKey, OnMatch, Op, decide};
 use crate::list::{ItemList, ListEdit};
 use crate::reducer::{Cause, Change, Reducer, Side};
 
@@ -9,7 +9,7 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 ///
 /// | | [`dedupe_append`](Self::dedupe_append) | [`merge_by_key`](Self::merge_by_key) |
 /// |---|---|---|
-/// | [`on_match`](Self::on_match) | [`OnMatch::Keep`] | [`OnMatch::Replace`] |
+/// | an item whose key is there | is skipped | takes its place |
 /// | [`missing_key`](Self::missing_key) | [`MissingKey::Fail`] | [`MissingKey::Fail`] |
 ///
 /// # Guarantees
@@ -25,7 +25,7 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 pub struct KeyedList<K> {
     name: &'static str,
     key: K,
-    rules: Rules,
+    on_match: OnMatch,
     missing_key: MissingKey,
 }
 
@@ -60,23 +60,12 @@ impl<K> KeyedList<K> {
     }
 
     fn new(name: &'static str, key: K, on_match: OnMatch) -> Self {
-        let rules = Rules {
-            on_match,
-            unknown: UnknownRemoval::Fail,
-        };
         Self {
             name,
             key,
-            rules,
+            on_match,
             missing_key: MissingKey::Fail,
         }
-    }
-
-    /// Sets the rule for an item whose key is in the list.
-    #[must_use]
-    pub fn on_match(mut self, on_match: OnMatch) -> Self {
-        self.rules.on_match = on_match;
-        self
     }
 
     /// Sets the rule for items without a key.
@@ -119,7 +108,7 @@ impl<K> KeyedList<K> {
                 .iter()
                 .enumerate()
                 .map(|(index, item)| key(Side::Existing, index, item)),
-            self.rules,
+            self.on_match,
         )
     }
 }

@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - **Typed:** each reducer takes a `Vec<T>` or a map, with closures as keys, and returns the new
+//! - **Typed:** each reducer of lists takes a `Vec<T>`, with closures as keys, and returns the new
 //!   one.
 //! - **Declared:** a [`Schema`], in Rust, YAML or JSON, lists the fields of a [`State`] and their
 //!   reducers. The same reducers work on JSON there.
@@ -76,7 +76,7 @@ pub use apply_error::ApplyError;
 pub use current::State;
 pub use declare::{Dialect, Reducers};
 pub use key::{Field, ItemKey, KeyFailure, KeyOf};
-pub use keyed::{MissingKey, OnMatch, UnknownRemoval};
+pub use keyed::MissingKey;
 pub use keyed_list::KeyedList;
 pub use list::{Append, BoundedAppend, ConcatFlatten, ItemList};
 pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};
@@ -85,7 +85,7 @@ pub use reducer::{Cause, Change, Reducer, ReducerError, Side};
 pub use schema::{FieldType, Schema, StateField};
 pub use schema_error::SchemaError;
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
-pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};
+pub use whole::{Custom, LastWriteWins, Merge, MergeAll, custom};
 
 /// Compiles and runs the README's examples.
 #[cfg(all(doctest, feature = "yaml"))]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::key::{ItemKey, KeyFailure};
-use crate::keyed::{KeyedDecision, OnMatch, Op, Rules, UnknownRemoval, decide};
+use crate::keyed::{KeyedDecision, OnMatch, Op, decide};
 use crate::list::ListEdit;
 use crate::reducer::{Cause, Change, Reducer, Side};
 
@@ -42,7 +42,7 @@ pub(crate) type IdOf<M> =
 /// |---|---|---|
 /// | a message whose id is in the list | takes its place | is skipped |
 /// | messages of one update with the same id | the last, in the place of the first | the first |
-/// | [removals](Self::removals) | taken; an unknown one fails | fail |
+/// | removals | taken; an unknown one fails | fail |
 /// | a message without an id | is new, and is [given one in JSON](Self::langgraph_json) | is new |
 ///
 /// # Guarantees
@@ -55,8 +55,6 @@ pub(crate) type IdOf<M> =
 pub struct AddMessages<M> {
     id: IdOf<M>,
     on_match: OnMatch,
-    /// Rule for unknown removals; `None` if removals are rejected.
-    removals: Option<UnknownRemoval>,
     /// True if JSON messages without an id are given one.
     pub(crate) assigns_ids: bool,
     pub(crate) skips: fn(&M) -> bool,
@@ -102,21 +100,12 @@ impl<M> AddMessages<M> {
     }
 
     pub(crate) fn new(id: IdOf<M>, on_match: OnMatch) -> Self {
-        let removals = (on_match == OnMatch::Replace).then_some(UnknownRemoval::Fail);
         Self {
             id,
             on_match,
-            removals,
             assigns_ids: false,
             skips: |_| false,
         }
-    }
-
-    /// Takes removals, with the rule `unknown` for those whose message is not there.
-    #[must_use]
-    pub fn removals(mut self, unknown: UnknownRemoval) -> Self {
-        self.removals = Some(unknown);
-        self
     }
 
     pub(crate) fn edit(
@@ -143,7 +132,7 @@ impl<M> AddMessages<M> {
         let ops = update.iter().enumerate().map(|(index, item)| match item {
             MessageUpdate::Put(message) if (self.skips)(message) => Ok(Op::Skip),
             MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
-            _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),
+            _ if self.on_match == OnMatch::Keep => Err(Cause::RemovalNotTaken { index }),
             MessageUpdate::Remove(id) => Ok(Op::Remove(id.clone())),
             MessageUpdate::RemoveAll => Ok(Op::RemoveAll),
         });
@@ -151,11 +140,7 @@ impl<M> AddMessages<M> {
             .iter()
             .enumerate()
             .map(|(index, message)| self.id_of(message, Side::Existing, index));
-        let rules = Rules {
-            on_match: self.on_match,
-            unknown: self.removals.unwrap_or(UnknownRemoval::Fail),
-        };
-        decide(ops, ids, rules)
+        decide(ops, ids, self.on_match)
     }
 
     fn id_of<'m>(
@@ -184,7 +169,6 @@ impl<M> fmt::Debug for AddMessages<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AddMessages")
             .field("on_match", &self.on_match)
-            .field("removals", &self.removals)
             .field("assigns_ids", &self.assigns_ids)
             .finish_non_exhaustive()
     }

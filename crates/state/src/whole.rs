@@ -1,8 +1,6 @@
 //! Reducers of whole values: replacement, maps and closures.
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
 use serde_json::{Map, Value};
@@ -39,55 +37,17 @@ impl<T> Reducer<T> for LastWriteWins {
     }
 }
 
-/// A map that [`Merge`] and [`MergeAll`] accept: `HashMap`, `BTreeMap` and [`serde_json::Map`].
-pub trait Mapping:
-    Extend<(Self::Key, Self::Value)> + IntoIterator<Item = (Self::Key, Self::Value)> + 'static
-{
-    /// Key type of the entries.
-    type Key;
-    /// Value type of the entries.
-    type Value;
-}
-
-impl<K: Hash + Eq + 'static, V: 'static, S: BuildHasher + 'static> Mapping for HashMap<K, V, S> {
-    type Key = K;
-    type Value = V;
-}
-
-impl<K: Ord + 'static, V: 'static> Mapping for BTreeMap<K, V> {
-    type Key = K;
-    type Value = V;
-}
-
-impl Mapping for Map<String, Value> {
-    type Key = String;
-    type Value = Value;
-}
-
 /// OpenArmature's `merge`: a shallow merge of two maps. The update's keys win, including those that
 /// hold null.
 ///
 /// ```
-/// use std::collections::BTreeMap;
 /// use offcut_state::{Merge, Reducer};
-/// let merged = Merge.reduce(BTreeMap::from([("a", 1), ("b", 1)]), BTreeMap::from([("b", 2)]))?;
-/// assert_eq!(merged, BTreeMap::from([("a", 1), ("b", 2)]));
+/// use serde_json::json;
+/// assert_eq!(Merge.reduce(json!({"a": 1, "b": 1}), json!({"b": 2}))?, json!({"a": 1, "b": 2}));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Merge;
-
-impl<M: Mapping> Reducer<M> for Merge {
-    type Update = M;
-
-    fn name(&self) -> &str {
-        "merge"
-    }
-
-    fn plan(&self, _: &M, update: M) -> Result<Change<M>, Cause> {
-        Ok(Change::Edit(Box::new(|map: &mut M| map.extend(update))))
-    }
-}
 
 impl Reducer<Value> for Merge {
     type Update = Value;
@@ -109,28 +69,14 @@ impl Reducer<Value> for Merge {
 /// last one wins.
 ///
 /// ```
-/// use std::collections::BTreeMap;
 /// use offcut_state::{MergeAll, Reducer};
-/// let updates = vec![BTreeMap::from([("a", 2)]), BTreeMap::from([("a", 3), ("b", 3)])];
-/// assert_eq!(MergeAll.reduce(BTreeMap::from([("a", 1)]), updates)?, BTreeMap::from([("a", 3), ("b", 3)]));
+/// use serde_json::json;
+/// let updates = json!([{"a": 2}, {"a": 3, "b": 3}]);
+/// assert_eq!(MergeAll.reduce(json!({"a": 1}), updates)?, json!({"a": 3, "b": 3}));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MergeAll;
-
-impl<M: Mapping> Reducer<M> for MergeAll {
-    type Update = Vec<M>;
-
-    fn name(&self) -> &str {
-        "merge_all"
-    }
-
-    fn plan(&self, _: &M, update: Vec<M>) -> Result<Change<M>, Cause> {
-        Ok(Change::Edit(Box::new(|map: &mut M| {
-            map.extend(update.into_iter().flatten());
-        })))
-    }
-}
 
 impl Reducer<Value> for MergeAll {
     type Update = Value;

@@ -101,7 +101,7 @@ class Reduction:
         `is_too_long`: the provider has just refused these messages as too long, so all results before the newest round
         are cleared. `is_cold`: its cache holds nothing of them, so half of the threshold is enough.
         """
-        return self._clear(messages, format, True, _turn(tools, last_usage, is_too_long, is_cold))
+        return self._clear(messages, format, _turn(tools, last_usage, is_too_long, is_cold, joins=True))
 
     async def abefore_model(
         self,
@@ -113,9 +113,9 @@ class Reduction:
         is_too_long: bool = False,
         is_cold: bool = False,
     ) -> Report:
-        turn = _turn(tools, last_usage, is_too_long, is_cold)
+        turn = _turn(tools, last_usage, is_too_long, is_cold, joins=True)
         # If this is cancelled, the messages stay.
-        return self._put(messages, *await asyncio.to_thread(self._planned, messages, format, True, turn))
+        return self._put(messages, *await asyncio.to_thread(self._planned, messages, format, turn))
 
     def clear(
         self,
@@ -128,7 +128,7 @@ class Reduction:
         is_cold: bool = False,
     ) -> Report:
         """Does what `before_model` does, but joins no messages, so their number stays."""
-        return self._clear(messages, format, False, _turn(tools, last_usage, is_too_long, is_cold))
+        return self._clear(messages, format, _turn(tools, last_usage, is_too_long, is_cold, joins=False))
 
     def wrap_tool_call(self, call: Any, run: Callable[[], Any], format: Format | None = None) -> Any:
         """The moment of a tool call: returns the message that answers `call`.
@@ -138,7 +138,7 @@ class Reduction:
         `run` becomes a result that is marked as an error.
         """
         text = _call(call, run)
-        if (answered := self._core.answer(format, text)) is not None:
+        if (answered := self._ask("answer", format, text)) is not None:
             return self._message(answered)
         try:
             result = run()
@@ -150,20 +150,20 @@ class Reduction:
             if inspect.isawaitable(result):
                 raise TypeError("`run` has returned an awaitable: use `awrap_tool_call`")
             outcome = _outcome(result)
-        return self._message(self._core.message(format, text, *outcome))
+        return self._message(self._answer_with(format, text, *outcome))
 
     async def awrap_tool_call(
         self, call: Any, run: Callable[[], Any], format: Format | None = None
     ) -> Any:
         text = _call(call, run)
-        if (answered := await asyncio.to_thread(self._core.answer, format, text)) is not None:
+        if (answered := await asyncio.to_thread(self._ask, "answer", format, text)) is not None:
             return self._message(answered)
         try:
             result = run()
             outcome = _outcome(await result if inspect.isawaitable(result) else result)
         except Exception as error:
             outcome = _raised(error)
-        return self._message(await asyncio.to_thread(self._core.message, format, text, *outcome))
+        return self._message(await asyncio.to_thread(self._answer_with, format, text, *outcome))
 
     def truncate(
         self, result: Any, *, tool: str, call_id: str = "", arguments: Any = None, is_error: bool = False
@@ -172,12 +172,9 @@ class Reduction:
         parts if it is one. Bytes become text.
         """
         call = {"id": call_id, "name": tool, "arguments": {} if arguments is None else arguments}
-        given, is_list = _given(result)
-        shown, report = self._core.truncate(_well_formed(call), given, is_error)
-        self._tell(report)
-        if shown is None:
-            return result
-        return json.loads(shown) if is_list else shown
+        shown = self._ask("truncate", None, _of_call(_well_formed(call), is_error), _given(result))
+        self._tell(shown["report"])
+        return result if shown["new"] is None else shown["new"]
 
     async def atruncate(
         self, result: Any, *, tool: str, call_id: str = "", arguments: Any = None, is_error: bool = False
@@ -203,8 +200,9 @@ class Reduction:
             text = body.decode()
         elif text is None:
             text = _dumps(body)
-        new, report = self._core.reduce(format, text, _dumps(turn))
-        self._tell(report)
+        reduced = self._ask("reduce", format, _dumps(turn), text)
+        self._tell(reduced["report"])
+        new = reduced["new"]
         if new is None:
             return body
         if isinstance(body, str):
@@ -234,12 +232,12 @@ class Reduction:
         `left_in_place`.
         """
         node, before = _node(prompt_template, input_keys, output_key, names_originals), _needed(state, prompt_template, input_keys)
-        asked = json.loads(self._core.condense(node, before, None))
-        answer = model(asked["prompt"]) or ""
+        options = f'{{"node":{node},"state":{before}}}'
+        answer = model(self._ask("condense", None, options)["prompt"]) or ""
         if inspect.isawaitable(answer):
             raise TypeError("`model` has returned an awaitable: use `acondense`")
         _check_same(before, _needed(state, prompt_template, input_keys))
-        return _condensed(state, output_key, self._core.condense(node, before, answer))
+        return _condensed(state, output_key, self._ask("condense", None, options, answer))
 
     async def acondense(
         self,
@@ -252,10 +250,11 @@ class Reduction:
         names_originals: bool = True,
     ) -> dict[str, Any]:
         node, before = _node(prompt_template, input_keys, output_key, names_originals), _needed(state, prompt_template, input_keys)
-        asked = json.loads(await asyncio.to_thread(self._core.condense, node, before, None))
+        options = f'{{"node":{node},"state":{before}}}'
+        asked = await asyncio.to_thread(self._ask, "condense", None, options)
         answer = await model(asked["prompt"]) or ""
         _check_same(before, _needed(state, prompt_template, input_keys))
-        return _condensed(state, output_key, await asyncio.to_thread(self._core.condense, node, before, answer))
+        return _condensed(state, output_key, await asyncio.to_thread(self._ask, "condense", None, options, answer))
 
     def read(self, path: str, **arguments: Any) -> str:
         """Returns a page of stored content, as the reader shows it to the model.
@@ -277,61 +276,69 @@ class Reduction:
 
     def check(self) -> None:
         """Tries out every store: stores a few bytes and reads them back. Call it when a program starts."""
-        self._core.check()
+        self._ask("check", None, "null")
+
+    def _ask(self, method: str, format: Format | None, options: str, given: Returned | None = None) -> Any:
+        """Asks the core by the name of its method, with `options` in JSON."""
+        return json.loads(self._core.ask(method, format, options, given))
+
+    def _answer_with(self, format: Format | None, call: str, result: Returned, is_error: bool) -> Any:
+        return self._ask("message", format, _of_call(call, is_error), result)
 
     def _answer(self, call: Mapping[str, Any]) -> tuple[Any, bool] | None:
         """The reader's answer to a call with `id`, `name` and `args`, and true if it tells of a mistake; none for any other
         call.
         """
-        answered = self._core.answer("openai-chat", _well_formed(call))
-        return None if answered is None else (self._message(answered)["content"], answered[2])
+        answered = self._ask("answer", "openai-chat", _well_formed(call))
+        return None if answered is None else (self._message(answered)["content"], answered["is_error"])
 
     def _content(self, format: Format, arguments: Any) -> tuple[Any, bool]:
         """The reader's answer to a call with these arguments, or with this text, as the content of the provider's result, and
         true if it tells of a mistake.
         """
         text = arguments if isinstance(arguments, str) else _dumps(arguments)
-        answered = self._core.answer(format, _dumps({"id": "", "name": self.reader_name, "arguments": text}))
+        answered = self._ask("answer", format, _dumps({"id": "", "name": self.reader_name, "arguments": text}))
         if answered is None:
-            return self._core.read(text)
-        message, _, is_error = answered
-        of_call = json.loads(message)
+            return self._read(text)
+        of_call = answered["message"]
         if format == "anthropic":
             [of_call] = of_call["content"]
-        return of_call["output" if format == "openai-responses" else "content"], is_error
+        return of_call["output" if format == "openai-responses" else "content"], answered["is_error"]
 
     def _page(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """The reader's answer, and true if it tells of a mistake."""
-        return self._core.read(_dumps(arguments))
+        return self._read(_dumps(arguments))
 
-    def _clear(self, messages: list[Any], format: Format | None, joins: bool, turn: str) -> Report:
-        return self._put(messages, *self._planned(messages, format, joins, turn))
+    def _read(self, arguments: str) -> tuple[str, bool]:
+        page = self._ask("read", None, "null", arguments)
+        return page["text"], page["is_error"]
 
-    def _planned(self, messages: list[Any], format: Format | None, joins: bool, turn: str) -> tuple[list[Any], str, Any]:
+    def _clear(self, messages: list[Any], format: Format | None, turn: str) -> Report:
+        return self._put(messages, *self._planned(messages, format, turn))
+
+    def _planned(self, messages: list[Any], format: Format | None, turn: str) -> tuple[list[Any], str, Any]:
         """A pass that has changed nothing yet: the messages that it was over, as they are and as text, and its outcome."""
         if not isinstance(messages, list):
             raise TypeError("`messages` must be a list, which is changed in place")
         before = list(messages)
         text = _dumps(before)
-        return before, text, self._core.clear(format, text, turn, joins)
+        return before, text, self._ask("clear", format, turn, text)
 
     def _put(self, messages: list[Any], before: list[Any], text: str, cleared: Any) -> Report:
-        kept, report = cleared
+        kept = cleared["messages"]
         if kept is not None:
             # Others may have been added in the meantime.
             if _dumps(messages[: len(before)]) == text:
                 messages[: len(before)] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
             else:
                 _log.warning("the messages were changed during the pass, so they stay as they are")
-        return self._tell(report)
+        return self._tell(cleared["report"])
 
-    def _message(self, shown: tuple[str, str, bool]) -> Any:
-        message, report, _ = shown
-        self._tell(report)
-        return json.loads(message)
+    def _message(self, answered: Any) -> Any:
+        self._tell(answered["report"])
+        return answered["message"]
 
-    def _tell(self, text: str) -> Report:
-        report: Report = json.loads(text)
+    def _tell(self, report: Report) -> Report:
         for one in report["decisions"]:
             about = f"{report['phase']} {one['outcome']} {one['tool']!r}, call {one['call_id']!r}"
             if one["error"]:
@@ -350,11 +357,11 @@ class Reduction:
         return report
 
 
-def _turn(tools: Sequence[Any], usage: int | None, is_too_long: bool, is_cold: bool) -> str:
+def _turn(tools: Sequence[Any], usage: int | None, is_too_long: bool, is_cold: bool, *, joins: bool) -> str:
     if usage is not None and not (isinstance(usage, int) and 0 <= usage < 1 << 63):
         raise ValueError("`last_usage` must be the number of tokens that the provider counted")
     known = {"tools": list(tools or ()), "last_usage": usage, "is_too_long": bool(is_too_long), "is_cold": bool(is_cold)}
-    return _dumps(known)
+    return _dumps({**known, "joins": joins})
 
 
 def _needed(state: Mapping[str, Any], prompt_template: str, input_keys: Sequence[str]) -> str:
@@ -389,8 +396,7 @@ def _check_same(before: str, now: str) -> None:
         raise ValueError("the state was changed while the model wrote: nothing was deleted, so condense it again")
 
 
-def _condensed(state: MutableMapping[str, Any], output_key: str, text: str) -> dict[str, Any]:
-    done: dict[str, Any] = json.loads(text)
+def _condensed(state: MutableMapping[str, Any], output_key: str, done: dict[str, Any]) -> dict[str, Any]:
     for key in done["deleted"]:
         state.pop(key, None)
     state[output_key] = done["output"]
@@ -421,6 +427,11 @@ def _call(call: Any, run: Any) -> str:
             run.close()
         raise TypeError(f"`run` must be a function that runs the tool, not a {type(run).__name__}")
     return _well_formed(call)
+
+
+def _of_call(call: str, is_error: bool) -> str:
+    """What is asked about a call's result."""
+    return f'{{"call":{call},"is_error":{json.dumps(bool(is_error))}}}'
 
 
 def _well_formed(value: Any) -> str:
@@ -475,17 +486,17 @@ def _plain(value: Any) -> Any:
 def _outcome(result: Any) -> tuple[Returned, bool]:
     """A tool's result, and true if it is an error: one that JSON can't say is."""
     try:
-        return _given(result)[0], False
+        return _given(result), False
     except Exception as error:
         told = _told(error)
         # It is a mistake of the program, and not one that the model should work around.
         _log.warning("a result was refused: %s", told)
-        return _given(told)[0], True
+        return _given(told), True
 
 
 def _raised(error: Exception) -> tuple[Returned, bool]:
     _log.info("a tool has raised an exception", exc_info=error)
-    return _given(_told(error))[0], True
+    return _given(_told(error)), True
 
 
 def _told(error: Exception) -> str:
@@ -497,26 +508,25 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _given(result: Any) -> tuple[Returned, bool]:
-    """A tool's result, and true if it is a list of parts."""
+def _given(result: Any) -> Returned:
+    """A tool's result as the core takes it."""
     if isinstance(result, (bytes, bytearray, memoryview)):
-        return bytes(result), False
+        return bytes(result)
     items = [result] if _package(result) in _SDKS else result
     if isinstance(items, (list, tuple)) and items:
         parts = spelled_parts(items) if _may_be_parts(items) else []
         if parts:
-            return parts, True
-    if result is None:
-        result = ""
-    if not isinstance(result, str):
-        result = json.dumps(result, ensure_ascii=False, default=_fields)
+            return parts
+    text: str = "" if result is None else result
+    if not isinstance(text, str):
+        text = json.dumps(result, ensure_ascii=False, default=_fields)
     try:
-        result.encode()
+        text.encode()
     except UnicodeEncodeError:
         # Names of files and outputs of commands may be bytes in disguise. Other halves of pairs stand for nothing.
-        text = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", _text(result, "surrogatepass"))
-        return text.encode(errors="surrogateescape"), False
-    return result, False
+        text = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", _text(text, "surrogatepass"))
+        return text.encode(errors="surrogateescape")
+    return text
 
 
 def _may_be_parts(items: Sequence[Any]) -> bool:

@@ -96,7 +96,9 @@ impl Proxy {
         };
         if let Some(first) = first {
             // A server that does not answer in time is not asked again: each call would wait for it.
-            _ = timeout(LIST, asked.learn(first, &headers)).await;
+            if let Ok(None) = timeout(LIST, asked.learn(first, &headers)).await {
+                asked.conversation.own_list_failed();
+            }
         }
         let sent = self.connection.forward(&parts.method, headers, query, text);
         match sent.await {
@@ -186,27 +188,16 @@ impl ClientRequest<'_> {
         Response::from_parts(parts, body)
     }
 
-    /// Asks the server for its tools, with the headers of the client's request.
-    async fn learn(&self, first: String, headers: &HeaderMap) {
-        let mut next = Some(first);
-        while let Some(asked) = next {
-            let Some(following) = self.learn_page(asked, headers).await else {
-                return self.conversation.own_list_failed();
-            };
-            next = following;
-        }
-    }
-
-    /// Asks for a page. Returns the request for the next one; the outer `None` if nothing answers it.
-    async fn learn_page(&self, asked: String, headers: &HeaderMap) -> Option<Option<String>> {
+    /// Asks the server for its tools, with the headers of the client's request. Returns `None` if nothing answers.
+    async fn learn(&self, asked: String, headers: &HeaderMap) -> Option<()> {
         let (post, headers) = (Method::POST, own_headers(headers));
         let connection = &self.proxy.connection;
         let sent = connection.forward(&post, headers, self.query, asked.into());
         let mut messages = AnswerMessages::new(sent.await.ok()?, self.proxy.gateway.max_message);
         loop {
             let message = messages.next().await?;
-            if let FromServer::Own(following) = self.conversation.from_server(&message).await {
-                return Some(following);
+            if let FromServer::Own = self.conversation.from_server(&message).await {
+                return Some(());
             }
         }
     }

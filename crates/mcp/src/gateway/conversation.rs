@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, ToolCall, ToolReduction};
-use serde_json::json;
 
 use super::known::{KnownServer, Page, reader};
 use super::message::{
@@ -14,7 +13,7 @@ use super::message::{
     own_id, parse,
 };
 use super::settings::McpGateway;
-use super::waiting::{OwnList, Waiting, WaitingRequests};
+use super::waiting::{Waiting, WaitingRequests};
 use crate::locked::locked;
 use crate::reader::{listed_reader, read_back};
 use crate::result::{ReduceError, reduce_and_report};
@@ -70,9 +69,8 @@ pub enum FromServer {
     Pass,
     /// The client gets this one in its place, with the whitespace that was around it.
     Replace(String),
-    /// It answers the gateway; the client does not see it. If there is a message here, the server is
-    /// to get it.
-    Own(Option<String>),
+    /// It answers the gateway; the client does not see it.
+    Own,
 }
 
 impl McpGateway {
@@ -194,13 +192,7 @@ impl Conversation {
         let mut requests = locked(&self.requests);
         requests.push(key(id), Waiting::Call(call));
         FromClient::Pass {
-            first: is_first.then(|| {
-                let list = OwnList {
-                    meta: kept(meta),
-                    pages: 0,
-                };
-                ask_for_tools(&mut requests, list, None)
-            }),
+            first: is_first.then(|| ask_for_tools(&mut requests, kept(meta))),
         }
     }
 
@@ -236,7 +228,12 @@ impl Conversation {
         let new = match waiting {
             Waiting::Call(call) => self.reduced(call, result).await,
             Waiting::List { is_first } => self.listed(result, is_first),
-            Waiting::OwnList(list) => return FromServer::Own(self.learned(result, list)),
+            Waiting::OwnList => {
+                if let Some(page) = self.page(result) {
+                    locked(&self.server).learn(&page, &self.gateway);
+                }
+                return FromServer::Own;
+            }
             Waiting::Passed => None,
         };
         new.map_or(FromServer::Pass, |new| {
@@ -273,11 +270,11 @@ impl Conversation {
 
     /// The destination of an answer to a request that is an error, or not read.
     fn refused(&self, waiting: &Waiting) -> FromServer {
-        if matches!(waiting, Waiting::List { .. } | Waiting::OwnList(_)) {
+        if matches!(waiting, Waiting::List { .. } | Waiting::OwnList) {
             self.list_failed();
         }
         match waiting {
-            Waiting::OwnList(_) => FromServer::Own(None),
+            Waiting::OwnList => FromServer::Own,
             _ => FromServer::Pass,
         }
     }
@@ -322,7 +319,7 @@ impl Conversation {
             (Message::Response { id, .. }, Party::Client) => (Party::Server, id),
             (Message::Response { id, .. }, Party::Server) => {
                 match locked(&self.requests).take(&key(id))? {
-                    Waiting::OwnList(_) => return None,
+                    Waiting::OwnList => return None,
                     _ => (Party::Client, id),
                 }
             }
@@ -355,40 +352,16 @@ impl Conversation {
         reader(reduction)?;
         Some(page.with(listed_reader(&reduction.read_file_tool())))
     }
-
-    /// Learns from a page that the gateway has asked for. Returns the request for the next one.
-    fn learned(&self, result: JsonText, mut list: OwnList) -> Option<String> {
-        let page = self.page(result)?;
-        locked(&self.server).learn(&page, &self.gateway);
-        let cursor = page.next()?;
-        list.pages += 1;
-        if list.pages >= MAX_PAGES {
-            (self.gateway.log)("the server's list of tools does not end: the rest is not read");
-            return None;
-        }
-        Some(ask_for_tools(
-            &mut locked(&self.requests),
-            list,
-            Some(&cursor),
-        ))
-    }
 }
 
-/// A request for a page of the tool list.
-fn ask_for_tools(requests: &mut WaitingRequests, list: OwnList, cursor: Option<&str>) -> String {
+/// A request for the first page of the tool list, with this `_meta`.
+fn ask_for_tools(requests: &mut WaitingRequests, meta: Option<String>) -> String {
     let id = own_id();
-    let cursor = cursor.map(|cursor| format!(r#""cursor":{}"#, json!(cursor)));
-    let told = list.meta.as_ref().map(|meta| format!(r#""_meta":{meta}"#));
-    let params: Vec<String> = cursor.into_iter().chain(told).collect();
-    requests.push(format!("\"{id}"), Waiting::OwnList(list));
-    format!(
-        r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/list","params":{{{}}}}}"#,
-        params.join(",")
-    )
+    let params = meta.map_or_else(String::new, |meta| format!(r#""_meta":{meta}"#));
+    requests.push(format!("\"{id}"), Waiting::OwnList);
+    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/list","params":{{{params}}}}}"#)
 }
 
-/// Maximum number of pages of a list of tools that the gateway reads by itself.
-const MAX_PAGES: usize = 100;
 /// Maximum number of bytes of a call's arguments that are kept while it waits.
 const MAX_ARGUMENTS: usize = 4 * 1024;
 

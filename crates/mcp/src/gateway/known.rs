@@ -10,8 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::settings::McpGateway;
 use crate::schema::OutputSchema;
 
-/// The reader's name where the server has a tool of the name that was set.
-const OTHER_NAME: &str = "read_stored_result";
+/// The reader's names where the server has a tool of the name that was set.
+const OTHER_NAMES: [&str; 2] = ["read_stored_result", "read_stored_result_2"];
 
 /// A server as one client sees it.
 #[derive(Debug)]
@@ -75,12 +75,11 @@ impl KnownServer {
         let Some(taken) = taken.map(str::to_owned) else {
             return;
         };
-        let others = (2..100).map(|nth| format!("{OTHER_NAME}_{nth}"));
-        let mut names = std::iter::once(OTHER_NAME.to_owned()).chain(others);
-        let free = names.find(|name| !self.tools.contains_key(name));
+        let mut names = OTHER_NAMES.into_iter();
+        let free = names.find(|name| !self.tools.contains_key(*name));
         let reduction = self.reduction.as_ref().zip(free);
         self.reduction =
-            reduction.and_then(|(reduction, name)| reduction.with_reader(Some(&name)).ok());
+            reduction.and_then(|(reduction, name)| reduction.with_reader(Some(name)).ok());
         (gateway.log)(&match self.reduction.as_ref().and_then(reader) {
             Some(name) => {
                 format!("the server has a tool {taken:?}, so the reader is called {name:?}")
@@ -116,12 +115,6 @@ impl Page {
     fn tools(&self) -> impl Iterator<Item = Node<'_>> {
         let tools = Node::root(&self.0).get("tools");
         tools.into_iter().flat_map(Node::items)
-    }
-
-    /// The cursor of the next page; `None` on the last.
-    pub(super) fn next(&self) -> Option<String> {
-        let cursor = Node::root(&self.0).text("nextCursor");
-        (!cursor.is_empty()).then(|| cursor.to_owned())
     }
 
     /// The page with the `reader` at its end.

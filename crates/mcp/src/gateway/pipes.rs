@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, FutureExt, try_join};
 use futures_util::stream::{self, TryStreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::{Mutex, Notify, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::timeout;
 
 use super::conversation::{Conversation, FromClient, FromServer};
 use super::lines::{Line, Lines};
@@ -41,17 +41,17 @@ pub async fn run(
         is_client_over: AtomicBool::new(false),
         answered: Notify::new(),
     };
-    let (own, requests) = mpsc::unbounded_channel();
+    let (refused, errors) = mpsc::unbounded_channel();
     let (asked, to_answer) = mpsc::unbounded_channel();
     let passed_up = async {
         // The last messages of a server that no longer reads still pass.
-        _ = pass_up(conversation, client.0, server.1, asked, requests, &end).await;
+        _ = pass_up(conversation, client.0, server.1, asked, errors, &end).await;
         end.is_client_over.store(true, Ordering::Relaxed);
         Ok(())
     };
     // A server that does not read until the client has read must not keep the client's answers waiting.
     let up = try_join(passed_up, answer(&to_client, to_answer));
-    let down = pass_down(conversation, server.0, &to_client, own, &end);
+    let down = pass_down(conversation, server.0, &to_client, refused, &end);
     tokio::pin!(up, down);
     tokio::select! {
         biased;
@@ -89,35 +89,24 @@ async fn pass_up(
     client: impl AsyncRead + Unpin,
     server: impl AsyncWrite + Unpin,
     to_answer: mpsc::UnboundedSender<Answer>,
-    mut requests: mpsc::UnboundedReceiver<String>,
+    mut errors: mpsc::UnboundedReceiver<String>,
     end: &ClientEnd,
 ) -> io::Result<()> {
     let mut lines = Lines::new(client, conversation.gateway.max_message);
     let mut server = BufWriter::with_capacity(BATCH, server);
-    // The time until which the server's end stays open, once the client has sent its last message.
-    let mut until = None;
     loop {
-        if until.is_some() && !conversation.is_waiting() {
-            return Ok(());
-        }
         let line = tokio::select! {
-            own = requests.recv() => {
+            error = errors.recv() => {
                 // The server is over.
-                let Some(own) = own else { return Ok(()) };
-                write_line(&mut server, &own).await?;
+                let Some(error) = error else { return Ok(()) };
+                write_line(&mut server, &error).await?;
                 server.flush().await?;
                 continue;
             }
-            () = end.answered.notified(), if until.is_some() => continue,
-            () = async { sleep_until(until.unwrap_or_else(Instant::now)).await }, if until.is_some() => return Ok(()),
-            line = lines.next(), if until.is_none() => line,
+            line = lines.next() => line,
         };
         // A client whose end can't be read has gone.
-        let Ok(Some(line)) = line else {
-            until = Some(Instant::now() + LAST_ANSWERS);
-            end.is_client_over.store(true, Ordering::Relaxed);
-            continue;
-        };
+        let Ok(Some(line)) = line else { break };
         match line {
             Line::Whole(line) => match conversation.from_client(line) {
                 FromClient::Pass { first } => {
@@ -137,6 +126,18 @@ async fn pass_up(
         }
         server.flush().await?;
     }
+    end.is_client_over.store(true, Ordering::Relaxed);
+    let answered = async {
+        while conversation.is_waiting() {
+            end.answered.notified().await;
+        }
+    };
+    tokio::select! {
+        _ = timeout(LAST_ANSWERS, answered) => {}
+        // The server is over.
+        () = async { while errors.recv().await.is_some() {} } => {}
+    }
+    Ok(())
 }
 
 /// Sends answers to messages that the server does not see, several at once.
@@ -154,12 +155,12 @@ async fn answer(
     answered.await
 }
 
-/// Passes the server's messages to the client, and requests of the gateway's own to `own`.
+/// Passes the server's messages to the client, and errors for the server to `errors`.
 async fn pass_down(
     conversation: &Conversation,
     server: impl AsyncRead + Unpin,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
-    own: mpsc::UnboundedSender<String>,
+    errors: mpsc::UnboundedSender<String>,
     end: &ClientEnd,
 ) -> io::Result<()> {
     let mut lines = Lines::new(server, conversation.gateway.max_message);
@@ -171,17 +172,13 @@ async fn pass_down(
                 match conversation.from_server(line).await {
                     FromServer::Pass => Cow::Borrowed(line),
                     FromServer::Replace(new) => Cow::Owned(new.into_bytes()),
-                    FromServer::Own(next) => {
-                        // Without a client nobody needs the list.
-                        next.map(|next| own.send(next));
-                        Cow::default()
-                    }
+                    FromServer::Own => Cow::default(),
                 }
             }
             Line::TooLong(line) => match conversation.give_up(line, Party::Server) {
                 Some((Party::Client, error)) => Cow::Owned((error + "\n").into_bytes()),
                 Some((Party::Server, error)) => {
-                    _ = own.send(error);
+                    _ = errors.send(error);
                     Cow::default()
                 }
                 None => Cow::default(),

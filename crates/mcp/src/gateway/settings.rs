@@ -27,8 +27,8 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///   name, the reader takes another.
 /// - **Calls of the reader**, which the gateway answers itself.
 ///
-/// If the client calls a tool before it has asked for the list of tools, the gateway asks for it
-/// first, for the tools' schemas.
+/// If the client calls a tool before it has asked for the list of tools, the gateway asks for the
+/// first page itself, for the tools' schemas.
 ///
 /// # Default
 ///

@@ -11,8 +11,8 @@ pub(super) enum Waiting {
     Call(ToolCall),
     /// A page of the tool list for the client.
     List { is_first: bool },
-    /// A page of the tool list for the gateway itself.
-    OwnList(OwnList),
+    /// The first page of the tool list for the gateway itself.
+    OwnList,
     /// Any other request of the client.
     Passed,
 }
@@ -20,17 +20,8 @@ pub(super) enum Waiting {
 impl Waiting {
     /// Returns true for a request of the client that the server is to answer.
     fn is_clients(&self) -> bool {
-        !matches!(self, Self::OwnList(_))
+        !matches!(self, Self::OwnList)
     }
-}
-
-/// A list that the gateway reads page by page.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OwnList {
-    /// The `_meta` that each request has.
-    pub(super) meta: Option<String>,
-    /// Number of pages so far.
-    pub(super) pages: usize,
 }
 
 /// Maximum number of requests that wait in one conversation. Above that, the oldest is forgotten, so its answer
@@ -86,7 +77,7 @@ mod tests {
     #[test]
     fn requests_that_are_never_answered_are_forgotten() {
         let mut waiting = WaitingRequests::default();
-        waiting.push("own".to_owned(), Waiting::OwnList(OwnList::default()));
+        waiting.push("own".to_owned(), Waiting::OwnList);
         for nth in 0..MAX_WAITING + 10 {
             // Also of one id.
             waiting.push((nth % 700).to_string(), Waiting::List { is_first: true });

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use offcut_state::{Field, KeyFailure, KeyOf, KeyedList, MissingKey, OnMatch, Reducer};
+use offcut_state::{Field, KeyFailure, KeyOf, KeyedList, MissingKey, Reducer};
 use serde_json::{Value, json};
 
 use crate::{fails, reduce};
@@ -146,12 +146,11 @@ fn s1_missing_and_null_keys() {
 fn s1_both_rules_for_a_match() {
     let existing = || vec![(1, 'a'), (1, 'b')];
     let update = || vec![(1, 'c'), (2, 'd'), (1, 'e'), (2, 'f')];
-    let of = |on_match| {
-        let keyed = KeyedList::merge_by_key(|(id, _): &(u8, char)| *id).on_match(on_match);
-        keyed.reduce(existing(), update()).unwrap()
-    };
-    assert_eq!(of(OnMatch::Keep), [(1, 'a'), (1, 'b'), (2, 'd')]);
-    assert_eq!(of(OnMatch::Replace), [(1, 'a'), (1, 'e'), (2, 'f')]);
+    let key = |(id, _): &(u8, char)| *id;
+    let kept = KeyedList::dedupe_append(key).reduce(existing(), update());
+    assert_eq!(kept.unwrap(), [(1, 'a'), (1, 'b'), (2, 'd')]);
+    let replaced = KeyedList::merge_by_key(key).reduce(existing(), update());
+    assert_eq!(replaced.unwrap(), [(1, 'a'), (1, 'e'), (2, 'f')]);
 }
 
 /// Keys may be nested deep in a record.
@@ -169,7 +168,8 @@ fn a_json_pointer_finds_a_key() {
     );
 }
 
-/// No quadratic step: each key is computed once, hashed once, and compared with about one other.
+/// No quadratic step: each key is computed once, hashed once in the list and twice in the update, and compared with about
+/// one other each time.
 #[test]
 fn cost_follows_the_list_and_the_update() {
     static COMPARED: AtomicUsize = AtomicUsize::new(0);
@@ -204,10 +204,10 @@ fn cost_follows_the_list_and_the_update() {
             .unwrap();
         assert_eq!(list.len(), 10_000);
         assert_eq!(asked.load(Relaxed), 15_000);
-        assert_eq!(HASHED.load(Relaxed), 15_000);
+        assert_eq!(HASHED.load(Relaxed), 20_000);
         // A match is one comparison; two keys whose hashes have a common prefix are one more.
         assert!(
-            COMPARED.load(Relaxed) < 16_000,
+            COMPARED.load(Relaxed) < 21_000,
             "{}",
             COMPARED.load(Relaxed)
         );

@@ -1,6 +1,6 @@
 //! `add_messages` in both dialects, and removals (S2).
 
-use offcut_state::{AddMessages, ItemKey, MessageUpdate, Reducer, UnknownRemoval};
+use offcut_state::{AddMessages, MessageUpdate, Reducer};
 use serde_json::{Value, json};
 
 use crate::{fails, reduce};
@@ -36,13 +36,6 @@ fn langgraph_replaces_by_id_in_place() {
         json!([message("1", "one")]),
         "a single message is a list"
     );
-}
-
-#[test]
-fn whole_numbers_are_ids() {
-    let [signed, unsigned]: [ItemKey<'_>; 2] = [7_i64.into(), 7_u64.into()];
-    assert_eq!(signed, ItemKey::Int(7));
-    assert_eq!(unsigned, signed);
 }
 
 /// LangGraph: `RemoveMessage` removes every message with the id.
@@ -99,38 +92,6 @@ fn s2_an_unknown_removal_fails_and_has_no_effect() {
     assert_eq!(
         fails(&add(), json!([]), json!([{"role": "remove", "id": null}])),
         "item 0 of the update has no key: give it one"
-    );
-}
-
-/// S1: no removals, strict or lenient.
-#[test]
-fn s1_unknown_removals_may_be_ignored() {
-    let lenient = AddMessages::langgraph_json().removals(UnknownRemoval::Ignore);
-    let update = json!([remove("7"), message("7", "x"), remove("1"), remove("6")]);
-    assert_eq!(
-        reduce(&lenient, json!([message("1", "a")]), update),
-        json!([message("7", "x")])
-    );
-    let agentflow = AddMessages::agentflow_json_by("id").removals(UnknownRemoval::Fail);
-    let said = fails(
-        &agentflow,
-        json!([]),
-        json!([{"id": "1", "delta": true}, remove("1")]),
-    );
-    assert_eq!(
-        said, "item 1 of the update removes a message that does not exist",
-        "a delta was never added"
-    );
-    let update = json!([
-        remove("1"),
-        message("1", "again"),
-        message("2", "b"),
-        message("1", "skipped")
-    ]);
-    let expected = json!([message("1", "again"), message("2", "b")]);
-    assert_eq!(
-        reduce(&agentflow, json!([message("1", "a")]), update),
-        expected
     );
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::backend::{Backend, Key, Memory};
 use crate::hint::{Language, Position, Prose};
 
-/// What every query over a bound is told.
+/// The error of every query over a bound.
 const TOO_MUCH: &str = "too much time, memory or depth";
 
 /// Returns what `query` prints of `content`, or the error.

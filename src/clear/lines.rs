@@ -257,7 +257,7 @@ impl Drafts<'_> {
     /// The preview of a text that is cleared.
     fn preview(&mut self, text: &str) -> String {
         let budget = self.length.bytes_for(text.len() as u64);
-        let (preview, problem) = self.previewer.show(text, text.len(), budget);
+        let (preview, problem) = self.previewer.show(text, budget);
         self.decision.fail_first(ErrorSource::Callback, problem);
         preview
     }
@@ -287,7 +287,7 @@ impl Drafts<'_> {
             // The final preview is made from the stored content. Until that has been read, the shown
             // preview is used instead, because it gives a preview of the same length.
             let before = &one.own.hint.preview;
-            let (preview, _) = one.previewer.show(before, before.len(), one.budget);
+            let (preview, _) = one.previewer.show(before, one.budget);
             texts.push(one.text(self.session, preview));
             shown.push(one);
         }

@@ -245,7 +245,7 @@ async fn preview_of_content(
         return Ok(Some(hint.preview.clone()));
     }
     let text = texts_in(hint, &content).unwrap_or(&content);
-    let (preview, problem) = previewer.show(&text_of(text), text.len(), shown.budget);
+    let (preview, problem) = previewer.show(&text_of(text), shown.budget);
     decision.fail_first(ErrorSource::Callback, problem);
     Ok(Some(preview))
 }

@@ -239,25 +239,12 @@ pub(super) fn loads_tools<'m, V: View<'m>>(content: Option<V>) -> bool {
     parts.any(|part| part.text("type") == "tool_reference" || part.has("tool_references"))
 }
 
-/// Fields of a call in which gateways return what it must be sent back with: those of Gemini's OpenAI-compatible
-/// endpoint, of LiteLLM, the AI SDK and LangChain.
-const SENT_BACK: [&str; 6] = [
-    "extra_content",
-    "provider_specific_fields",
-    "provider_metadata",
-    "providerMetadata",
-    "providerOptions",
-    "additional_kwargs",
-];
-
 /// Returns true if a call, or a part of one, carries a provider's signature, which LiteLLM also writes into
 /// ids.
 pub(super) fn is_signed<'m, V: View<'m>>(call: V) -> bool {
     let ids = call.pick(["id", "call_id"]).into_iter().flatten();
     let mut ids = ids.filter_map(V::as_str);
-    ids.any(|id| id.contains("__thought__"))
-        || call.pick(SENT_BACK).into_iter().any(is_given)
-        || has_signature(call)
+    ids.any(|id| id.contains("__thought__")) || has_signature(call)
 }
 
 /// Fields in which nothing is a signature of calls: what a model or a tool wrote, and thoughts, which have
@@ -271,7 +258,8 @@ const WRITTEN: [&str; 6] = [
     "thinking_blocks",
 ];
 
-/// Returns true if a call, or a message with calls, carries a provider's signature, in whatever field.
+/// Returns true if a call, or a message with calls, carries a provider's signature, in whatever field: gateways return it
+/// in fields of their own (`extra_content`, `provider_metadata` …).
 pub(super) fn has_signature<'m, V: View<'m>>(value: V) -> bool {
     signature_within(value, 8)
 }

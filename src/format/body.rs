@@ -45,11 +45,9 @@ pub struct RequestBody {
 /// Bytes that a value or a key takes: its place in the body, in a list that grows by doubling, and its
 /// place in its message.
 const VALUE: usize = 48;
-/// Bytes that an object takes besides, if it may be a message, a call, a result or a part of one: much
-/// is noted about these while they are reduced.
+/// Bytes that an object takes besides: much is noted about messages, calls, results and their parts while they are
+/// reduced, and any object may be one.
 const OBJECT: usize = 1536;
-/// Depth to which objects may be one of these: the body, a message, a part, and a part of that.
-const DEPTH: usize = 4;
 /// Bytes that an item of a list of messages takes besides, whatever it is.
 const ITEM: usize = 256;
 /// Bytes that a value of a tool takes besides, as a `Value`.
@@ -122,7 +120,7 @@ impl RequestBody {
         let items = || items(root);
         let tools = root.get("tools");
         let all = root.values() * VALUE
-            + root.objects(DEPTH) * OBJECT
+            + root.objects() * OBJECT
             + items().count() * ITEM
             + tools.map_or(0, |tools| tools.values() * TOOL_VALUE);
         if all > memory {

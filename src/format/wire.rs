@@ -145,14 +145,13 @@ impl WireFormat {
         if document.is_array() {
             return Some((None, document));
         }
-        let lists = document.pick(FIELDS).into_iter().zip(FIELDS);
-        let mut lists = lists
-            .filter_map(|(list, field)| Some((Some(field), list.filter(|list| list.is_array())?)));
-        let first = lists.next()?;
-        if !is_empty(first.1) {
-            return Some(first);
-        }
-        Some(lists.find(|(_, list)| !is_empty(*list)).unwrap_or(first))
+        let lists = FIELDS.into_iter().zip(document.pick(FIELDS));
+        let lists = lists.filter_map(|(field, list)| Some((Some(field), list?)));
+        let lists: Vec<_> = lists.filter(|(_, list)| list.is_array()).collect();
+        let mut full = lists
+            .iter()
+            .filter(|(_, list)| list.items().next().is_some());
+        full.next().or(lists.first()).copied()
     }
 
     /// The messages of a conversation that [`detect`](Self::detect) recognizes.
@@ -190,10 +189,6 @@ impl FromStr for WireFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format: use `openai-chat`, `openai-responses`, `anthropic` or `gemini`")]
 pub struct UnknownWireFormat;
-
-fn is_empty<'m, V: View<'m>>(list: V) -> bool {
-    list.items().next().is_none()
-}
 
 /// Evidence for the format of a message, from the weakest on: clients and frameworks borrow each other's parts of any
 /// kind but calls and results.

@@ -197,25 +197,12 @@ impl<'m> Node<'m> {
         self.next() - self.at
     }
 
-    /// The number of objects among them that are inside of fewer than `depth` others.
+    /// The number of objects among them.
     #[must_use]
-    pub fn objects(self, depth: usize) -> usize {
-        let (mut node, end) = (self, self.next());
-        let (mut objects, mut around) = (0, Vec::new());
-        while node.at < end {
-            around.retain(|end| *end > node.at);
-            let mut next = node.at + 1;
-            if node.is_object() {
-                objects += 1;
-                if around.len() + 1 < depth {
-                    around.push(node.next());
-                } else {
-                    next = node.next();
-                }
-            }
-            node.at = next;
-        }
-        objects
+    pub fn objects(self) -> usize {
+        let spans = &self.json.0.spans.all[self.at..self.next()];
+        let objects = spans.iter().filter(|span| span.kind == Kind::Object);
+        objects.count()
     }
 
     /// A copy of the value alone.

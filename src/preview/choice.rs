@@ -293,63 +293,59 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget. Returns true if
-    /// it is taken.
+    /// Takes a line with its heads, if that leaves `rest` bytes of the budget. Returns true if it is taken.
     fn take_line(&mut self, unit: usize, rest: usize) -> bool {
-        if let Some(head) = self.open_heads(unit).first() {
-            let both = self.line_bytes(*head) + self.line_bytes(unit);
-            if rest + both <= self.left {
-                self.take_line(*head, rest);
-            }
+        if self.is_taken[unit] {
+            return true;
         }
-        let bytes = self.line_bytes(unit);
-        if rest + bytes <= self.left && !self.is_taken[unit] {
-            self.show(unit);
-            self.left -= bytes;
+        let mut group = self.open_heads(unit);
+        group.push(unit);
+        let bytes: usize = group.iter().map(|unit| self.line_bytes(*unit)).sum();
+        if rest + bytes > self.left {
+            return false;
         }
-        self.is_taken[unit]
+        self.left -= bytes;
+        for unit in group {
+            self.is_taken[unit] = true;
+            self.found.show(unit);
+        }
+        true
+    }
+
+    /// Lists a name, if there is room for it. Returns true if it is listed.
+    fn take_name(&mut self, name: usize) -> bool {
+        let Named { text, first, .. } = self.found.names[name];
+        let bytes = format!(" {} {text}", self.units[first].place.line).len();
+        if bytes > self.left {
+            return false;
+        }
+        self.left -= bytes;
+        self.found.name(name);
+        self.listed.push(name);
+        true
     }
 
     fn take_best(&mut self, wanted: Preview) {
         let mut heap = self.items(wanted);
         let mut too_long = 0;
-        while let Some(now) = pop_best(&mut heap, |(_, Reverse(item))| self.entry(*item)) {
-            let (density, Reverse(item)) = now;
-            let (bytes, heads) = match item {
-                ChoiceItem::Line(unit) => {
-                    let heads = self.open_heads(unit);
-                    let of_heads = heads.iter().map(|head| self.line_bytes(*head));
-                    (self.line_bytes(unit) + of_heads.sum::<usize>(), heads)
-                }
-                ChoiceItem::Name(name) => {
-                    let name = &self.found.names[name];
-                    let line = self.units[name.first].place.line;
-                    (format!(" {line} ").len() + name.text.len(), Vec::new())
-                }
-            };
-            if density == 0 || too_long > MAX_TOO_LONG {
-                break;
-            }
-            if bytes > self.left {
-                too_long += 1;
-                continue;
-            }
-            match item {
+        while let Some((density, Reverse(item))) =
+            pop_best(&mut heap, |(_, Reverse(item))| self.entry(*item))
+            && density > 0
+            && too_long <= MAX_TOO_LONG
+        {
+            let is_taken = match item {
                 ChoiceItem::Line(unit) if self.is_taken[unit] => continue,
-                ChoiceItem::Line(unit) => {
-                    self.show(unit);
-                    heads.into_iter().for_each(|head| self.show(head));
-                    if self.follows_taken(unit + 1) && !self.is_taken[unit + 1] {
-                        // The next line no longer needs a mark.
-                        heap.push(self.entry(ChoiceItem::Line(unit + 1)));
-                    }
-                }
-                ChoiceItem::Name(name) => {
-                    self.found.name(name);
-                    self.listed.push(name);
-                }
+                ChoiceItem::Line(unit) => self.take_line(unit, 0),
+                ChoiceItem::Name(name) => self.take_name(name),
+            };
+            too_long += usize::from(!is_taken);
+            if let ChoiceItem::Line(unit) = item
+                && self.follows_taken(unit + 1)
+                && !self.is_taken[unit + 1]
+            {
+                // The next line no longer needs a mark.
+                heap.push(self.entry(ChoiceItem::Line(unit + 1)));
             }
-            self.left -= bytes;
         }
     }
 
@@ -394,28 +390,16 @@ impl<'u, 't> Chooser<'u, 't> {
         (density.to_bits(), Reverse(item))
     }
 
-    /// Shows a line.
-    fn show(&mut self, unit: usize) {
-        self.is_taken[unit] = true;
-        self.found.show(unit);
-    }
-
-    fn excerpt(mut self) -> Excerpt<'t> {
-        // Names in shown lines need no entry.
-        for name in &mut self.found.names {
-            name.is_named = false;
-        }
-        let taken = (0..self.units.len()).filter(|unit| self.is_taken[*unit]);
-        let taken: Vec<usize> = taken.collect();
-        for unit in &taken {
-            self.found.name_all_in(*unit);
-        }
+    fn excerpt(self) -> Excerpt<'t> {
         let names = self.listed.iter().map(|name| &self.found.names[*name]);
-        let mut names: Vec<&Named<'_>> = names.filter(|name| !name.is_named).collect();
+        // Names in shown lines need no entry.
+        let mut names: Vec<&Named<'_>> = names.filter(|name| !name.is_shown).collect();
         names.sort_unstable_by_key(|name| (name.first, name.text));
         let line = |name: &Named<'t>| (self.units[name.first].place.line, name.text);
+        let taken = self.units.iter().zip(&self.is_taken);
+        let taken = taken.filter_map(|(unit, is_taken)| is_taken.then_some(*unit));
         Excerpt {
-            units: taken.into_iter().map(|unit| self.units[unit]).collect(),
+            units: taken.collect(),
             names: names.into_iter().map(line).collect(),
         }
     }

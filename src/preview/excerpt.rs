@@ -92,22 +92,6 @@ fn marked(line: &str) -> Option<u64> {
     number(count)
 }
 
-/// The preview of a decoded text of `text` bytes, with the hidden ones counted as they are stored: a replacement
-/// character takes three bytes, and mostly stands for one. A text that is shorter than what is stored, as of UTF-16 it
-/// often is, counts itself.
-pub(crate) fn in_stored_bytes(preview: String, text: u64, stored: u64) -> String {
-    let more = text.saturating_sub(stored);
-    let Some((shown, last)) = preview.rsplit_once('\n').filter(|_| more > 0) else {
-        return preview;
-    };
-    let Some(hidden) = marked(last) else {
-        return preview;
-    };
-    let of_shown = 2 * shown.matches('\u{fffd}').count() as u64;
-    let hidden = hidden.saturating_sub(more.saturating_sub(of_shown));
-    format!("{shown}\n{}", mark(hidden))
-}
-
 impl Excerpt<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty() && self.names.is_empty()
@@ -165,53 +149,41 @@ pub(crate) fn holds_only(preview: &str, plain: &Plain<'_>, bytes: u64) -> bool {
 
 /// Returns true if each row shows a line of `plain`, or a part of it, under its number or right below the one before.
 fn are_rows(rows: &str, plain: &str, bytes: u64) -> bool {
-    let mut lines = plain.split('\n').zip(1..).peekable();
-    // The rest of the last line that has a row, and its number.
-    let (mut open, mut at) = ("", 0);
-    // The place of its last row in it.
-    let mut byte = 0;
-    // The number of the line that comes next, and the length of the number that it begins with.
-    let mut own = (0, 0);
+    // From line 1 on.
+    let lines: Vec<&str> = std::iter::once("").chain(plain.split('\n')).collect();
+    let line = |number: u64| lines.get(usize::try_from(number).ok()?).copied();
+    let begin_of = |line: u64| Position { line, byte: 0 };
+    // The place of the row before, and what is left of its line.
+    let (mut last, mut open) = (begin_of(0), "");
     rows.split('\n').all(|row| {
-        let next = lines.peek().filter(|_| at > 0).and_then(|(line, number)| {
-            // Once for each line: it may begin with very many blanks.
-            if own.0 != *number {
-                let length = Unit::line(line, at).aligned_number();
-                own = (*number, length.map_or(0, |(_, length)| length));
-            }
-            after(row, line).or_else(|| after(row, &line[own.1..]))
-        });
-        if let Some(rest) = next {
-            lines.next();
-            (open, at, byte) = (rest, at + 1, 0);
-            return true;
-        }
-        let mark = row.split_once('|');
-        let mark = mark.and_then(|(place, text)| Some((Position::parse(place)?, text)));
-        let number = mark.map(|(place, _)| place.line);
-        let Some(number) = number.or_else(|| Some(own_number(row)?.0)) else {
-            return false;
-        };
-        while at < number {
-            let Some(next) = lines.next() else {
-                return false;
+        let place = begin_of(last.line + 1);
+        let next = line(place.line).filter(|_| last.line > 0);
+        let below = next.and_then(|line| Some((place, after(row, line)?)));
+        let marked = || {
+            let mark = row.split_once('|');
+            let mark = mark.and_then(|(place, text)| Some((Position::parse(place)?, text)));
+            let own = || Some((begin_of(own_number(row)?.0), row));
+            let (place, text) = mark.or_else(own)?;
+            let is_same = place.line == last.line;
+            let begun = if is_same { open } else { line(place.line)? };
+            let rest = if place.byte == 0 {
+                after(row, begun).or_else(|| after(text, begun))?
+            } else {
+                let piece = text.strip_prefix(CUT)?;
+                let piece = piece.strip_suffix(CUT).unwrap_or(piece);
+                begun.split_once(piece).filter(|_| !piece.is_empty())?.1
             };
-            (open, at) = next;
-            byte = 0;
-        }
-        let rest = match mark {
-            Some((place, text)) if place.byte > 0 => {
-                let is_next = (byte + 1..bytes).contains(&place.byte);
-                byte = place.byte;
-                let piece = text.strip_prefix(CUT).filter(|_| is_next);
-                let piece = piece.map(|piece| piece.strip_suffix(CUT).unwrap_or(piece));
-                let piece = piece.filter(|piece| !piece.is_empty());
-                piece.and_then(|piece| Some(open.split_once(piece)?.1))
-            }
-            _ => after(row, open).or_else(|| after(mark?.1, open)),
+            (place > last && place.byte < bytes).then_some((place, rest))
         };
-        open = rest.unwrap_or_default();
-        at == number && rest.is_some()
+        // Last, since a line may begin with very many blanks.
+        let without_number = || {
+            let line = next?;
+            let (_, length) = Unit::line(line, place.line).aligned_number()?;
+            Some((place, after(row, &line[length..])?))
+        };
+        let shown = below.or_else(marked).or_else(without_number);
+        (last, open) = shown.unwrap_or((last, open));
+        shown.is_some()
     })
 }
 

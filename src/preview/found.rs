@@ -44,8 +44,8 @@ pub(crate) struct Named<'t> {
     pub(crate) first: usize,
     /// Indexes of the names that are parts of it.
     parts: Vec<usize>,
-    pub(crate) is_named: bool,
-    is_shown: bool,
+    is_named: bool,
+    pub(crate) is_shown: bool,
 }
 
 impl<'t> Found<'t> {
@@ -98,18 +98,12 @@ impl<'t> Found<'t> {
         Self { names, names_in }
     }
 
-    /// Marks all in a unit as shown.
+    /// Marks all in a unit as shown, and its names as named.
     pub(crate) fn show(&mut self, unit: usize) {
-        self.name_all_in(unit);
-        for name in &self.names_in[unit] {
-            self.names[*name].is_shown = true;
-        }
-    }
-
-    /// Marks all names in a unit as named, and their parts.
-    pub(crate) fn name_all_in(&mut self, unit: usize) {
         for at in 0..self.names_in[unit].len() {
-            self.name(self.names_in[unit][at]);
+            let name = self.names_in[unit][at];
+            self.name(name);
+            self.names[name].is_shown = true;
         }
     }
 

@@ -56,7 +56,6 @@ static AROUND: LazyLock<Regex> = LazyLock::new(|| pattern(r"-[0-9]+-"));
 /// The lines that were found in one file.
 struct FoundIn<'t> {
     path: &'t str,
-    matches: usize,
     lines: Vec<FoundLine<'t>>,
 }
 
@@ -68,11 +67,15 @@ struct FoundLine<'t> {
 }
 
 impl FoundIn<'_> {
+    fn matches(&self) -> usize {
+        self.lines.iter().filter(|line| line.is_match).count()
+    }
+
     /// The line above a file's lines, if they are several.
     fn head(&self) -> String {
         match self.lines.len() {
             1 => String::new(),
-            _ => format!("{} ({})\n", self.path, self.matches),
+            _ => format!("{} ({})\n", self.path, self.matches()),
         }
     }
 
@@ -95,7 +98,7 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     }
     let plain = Plain::of(text).text;
     let (files, others) = by_file(&plain);
-    let matches: usize = files.iter().map(|file| file.matches).sum();
+    let matches: usize = files.iter().map(FoundIn::matches).sum();
     if matches < PER_FILE * files.len() || others.len() * OTHERS > matches {
         return None;
     }
@@ -176,11 +179,8 @@ fn by_file(plain: &str) -> (Vec<FoundIn<'_>>, Vec<Unit<'_>>) {
         };
         let next = files.len();
         if *places.entry(path).or_insert(next) == next {
-            files.push(FoundIn {
-                path,
-                matches: 0,
-                lines: Vec::new(),
-            });
+            let lines = Vec::new();
+            files.push(FoundIn { path, lines });
         }
     }
     let around = |line: &str| {
@@ -194,9 +194,7 @@ fn by_file(plain: &str) -> (Vec<FoundIn<'_>>, Vec<Unit<'_>>) {
             others.push(Unit::line(line, number));
             continue;
         };
-        let file = &mut files[places[&line[..end]]];
-        file.matches += usize::from(of_match.is_some());
-        file.lines.push(FoundLine {
+        files[places[&line[..end]]].lines.push(FoundLine {
             text: &line[end + 1..],
             is_match: of_match.is_some(),
         });

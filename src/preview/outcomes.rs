@@ -32,12 +32,7 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
         return Vec::new();
     }
     let (mut exit, mut counts) = (None, Vec::with_capacity(MAX_COUNTS));
-    let mut after = "";
     for (at, unit) in units.iter().enumerate().rev() {
-        // Of equal lines the last one counts.
-        if std::mem::replace(&mut after, unit.text) == unit.text {
-            continue;
-        }
         let told = signs(unit.text);
         if told & EXIT != 0 && exit.is_none() {
             exit = Some(at);

@@ -32,6 +32,8 @@ pub(crate) struct TextTable<'t, R> {
 
 /// The number of a row's line, counted from 1, and its cells.
 pub(crate) type TableRow = (u64, Vec<String>);
+/// Rows of a table, each with the byte after it in the text.
+type Rows<'t> = Box<dyn Iterator<Item = (usize, Option<TableRow>)> + 't>;
 
 /// A way in which tables are written.
 #[derive(Clone, Copy, Debug)]
@@ -61,17 +63,22 @@ pub(crate) fn read<R>(
         let (from, names) = form.begins(text)?;
         let (before, text) = text.split_at(from);
         let lines = before.lines().count() as u64;
-        let mut rows = Vec::new();
-        let mut is_whole = true;
-        let end = form.each_row(text, names.len(), |(line, cells)| {
+        let (mut rows, mut end, mut is_whole) = (Vec::new(), 0, true);
+        for (to, found) in form.rows(text, names.len()) {
+            end = to;
+            let Some((line, cells)) = found else {
+                continue;
+            };
             // A name is not repeated below.
-            is_whole &=
+            let is_row =
                 rows.len() >= HEADED || names.iter().zip(&cells).all(|(name, cell)| name != cell);
-            let made = row(&names, (lines + line, cells));
-            is_whole &= made.is_some();
+            let made = row(&names, (lines + line, cells)).filter(|_| is_row);
+            is_whole = made.is_some();
             rows.extend(made);
-            is_whole
-        });
+            if !is_whole {
+                break;
+            }
+        }
         let after = &text[end..];
         let is_table = is_whole
             && rows.len() >= form.min_rows()
@@ -132,8 +139,10 @@ impl TableForm {
         let first = &text[..text.floor_char_boundary(MAX_BEGINNING)];
         first_lines(first).find_map(|from| {
             let names = self.names(&first[from..])?;
-            let has_rows = self.has_rows(&first[from..], names.len());
-            has_rows.then_some((from, names))
+            let rows = self.rows(&first[from..], names.len());
+            let rows = rows.filter(|(_, row)| row.is_some());
+            let is_table = rows.take(self.min_rows()).count() == self.min_rows();
+            is_table.then_some((from, names))
         })
     }
 
@@ -142,15 +151,6 @@ impl TableForm {
             Self::Aligned => MIN_ALIGNED,
             _ => MIN_ROWS,
         }
-    }
-
-    fn has_rows(self, text: &str, columns: usize) -> bool {
-        let mut rows = 0;
-        self.each_row(text, columns, |_| {
-            rows += 1;
-            rows < self.min_rows()
-        });
-        rows >= self.min_rows()
     }
 
     /// The names of the columns, if `text` begins with some, each with one of its own.
@@ -175,49 +175,44 @@ impl TableForm {
         (is_header && names.iter().all(is_named)).then_some(names)
     }
 
-    /// Passes on the rows below the names for as long as `row` wants more, and returns the byte at which they end.
-    fn each_row(self, text: &str, columns: usize, mut row: impl FnMut(TableRow) -> bool) -> usize {
-        if let Self::Separated(by) = self {
-            return each_separated(text, by, columns, row);
-        }
+    /// The rows below the names, for as long as each has a cell for each name, with the byte after it; `None` for a border.
+    fn rows<'t>(self, text: &'t str, columns: usize) -> Rows<'t> {
         let gutters = match self {
+            Self::Separated(by) => return separated_rows(text, by, columns),
             Self::Aligned => gutters(text),
-            _ => Vec::new(),
+            Self::Drawn => Vec::new(),
         };
-        let (mut at, mut is_named, mut is_below, mut has_rows) = (0, false, false, false);
-        for (line, number) in text.split_inclusive('\n').zip(1..) {
-            let begins = at;
-            at += line.len();
-            let line = line.trim_end_matches(['\n', '\r']);
-            // A border may be above the names.
-            if !is_named {
-                is_named = !is_border(line);
-                continue;
+        let mut end = 0;
+        let lines = text.split_inclusive('\n').zip(1..);
+        let lines = lines.map(move |(line, number)| {
+            end += line.len();
+            (end, line.trim_end_matches(['\n', '\r']), number)
+        });
+        // A border may be above the names.
+        let mut lines = lines.skip_while(|(_, line, _)| is_border(line)).skip(1);
+        let (mut is_first, mut has_rows) = (true, false);
+        Box::new(std::iter::from_fn(move || {
+            let (end, line, number) = lines.next()?;
+            let is_first = std::mem::take(&mut is_first);
+            if is_border(line) {
+                // Totals stand below a second rule.
+                if matches!(self, Self::Aligned)
+                    && has_rows
+                    && text[end..].trim().len() <= MAX_AROUND
+                {
+                    return None;
+                }
+                if is_first || !line.starts_with(BORDERS) {
+                    return Some((end, None));
+                }
             }
             let cells = match self {
-                // Totals stand below a second rule.
-                Self::Aligned
-                    if is_border(line) && has_rows && text[at..].trim().len() <= MAX_AROUND =>
-                {
-                    return begins;
-                }
-                _ if is_border(line) && (!is_below || !line.starts_with(BORDERS)) => {
-                    is_below = true;
-                    continue;
-                }
                 Self::Aligned => cells_between(line, &gutters).unwrap_or_default(),
                 _ => drawn_cells(line, columns),
             };
-            is_below = true;
-            if cells.len() != columns || line.trim().is_empty() {
-                return begins;
-            }
-            has_rows = true;
-            if !row((number, cells)) {
-                break;
-            }
-        }
-        at
+            has_rows = cells.len() == columns && !line.trim().is_empty();
+            has_rows.then_some((end, Some((number, cells))))
+        }))
     }
 
     /// Returns true if the text after the last row looks like more of the table.
@@ -233,31 +228,23 @@ impl TableForm {
     }
 }
 
-fn each_separated(
-    text: &str,
-    by: u8,
-    columns: usize,
-    mut row: impl FnMut(TableRow) -> bool,
-) -> usize {
+/// The same of separated values.
+fn separated_rows(text: &str, by: u8, columns: usize) -> Rows<'_> {
     let mut reader = separated(text.as_bytes(), by);
     let mut cells = csv::StringRecord::new();
-    let mut is_header = true;
-    loop {
-        let from = reader.position().byte() as usize;
-        let blank = text[from..].len() - text[from..].trim_start_matches(['\r', '\n']).len();
-        let blank = &text[from..from + blank];
-        let line = reader.position().line() + blank.matches('\n').count() as u64;
-        match reader.read_record(&mut cells) {
-            Ok(true) if cells.len() == columns => {}
-            Ok(false) => return text.len(),
-            _ => return from,
-        }
-        let wants_more = is_header || row((line, cells.iter().map(str::to_owned).collect()));
-        is_header = false;
-        if !wants_more {
-            return reader.position().byte() as usize;
-        }
-    }
+    let mut are_names = true;
+    Box::new(std::iter::from_fn(move || {
+        // Blank lines before a row are passed over.
+        let blank = text[reader.position().byte() as usize..].bytes();
+        let blank = blank.take_while(|byte| b"\r\n".contains(byte));
+        let feeds = blank.filter(|byte| *byte == b'\n').count();
+        let line = reader.position().line() + feeds as u64;
+        let is_row = reader.read_record(&mut cells).ok()? && cells.len() == columns;
+        let row = || (line, cells.iter().map(str::to_owned).collect());
+        let row = (!std::mem::take(&mut are_names)).then(row);
+        let rest = text[reader.position().byte() as usize..].trim_start_matches(['\r', '\n']);
+        is_row.then_some((text.len() - rest.len(), row))
+    }))
 }
 
 /// The names of a drawn table, above a border and maybe below another.

@@ -127,7 +127,8 @@ fn stretch(
             };
             (end, text) = (end + number, &text[number..]);
         }
-        let same = common(text.iter(), content[there..].iter());
+        let same = text.iter().zip(&content[there..]);
+        let same = same.take_while(|(one, other)| one == other).count();
         (end, there) = (end + same, there + same);
         match &mut line {
             Some(line) if same == text.len() && text.ends_with(b"\n") => *line += 1,
@@ -150,13 +151,6 @@ fn stretch(
         }
     }
     (end > header && has_room(end)).then_some(Stretch { header, end, at })
-}
-
-/// Number of equal items that both begin with.
-fn common<'b>(one: impl Iterator<Item = &'b u8>, other: impl Iterator<Item = &'b u8>) -> usize {
-    one.zip(other)
-        .take_while(|(one, other)| one == other)
-        .count()
 }
 
 /// Length of the number at the beginning of a result's line, such as `  12→`, `12: ` or `L12|`,

@@ -95,18 +95,12 @@ pub(super) enum Refusal {
     /// The text is not a query, or the query does not fit the result, as this says.
     #[error("`query` failed: {0}")]
     FailedQuery(String),
-    #[error("`query` takes too long: select fewer records first, or pass `pattern`")]
-    SlowQuery,
+    /// Of time, memory or depth.
     #[error(
-        "`query` needs too much memory: select fewer records first, or go through them with \
-         reduce inputs as $record (…; …)"
+        "`query` takes too much time, memory or depth: select fewer records first, go through them with \
+         .[] or reduce inputs as $record (…; …), or pass `pattern`"
     )]
-    LargeQuery,
-    #[error(
-        "`query` recurses too deep, or the result is nested too deep: go through the records with \
-         .[], or pass `pattern`"
-    )]
-    DeepQuery,
+    CostlyQuery,
     /// The result is one JSON value that is too long.
     #[error("this result is one JSON value too long for a query: pass `pattern`")]
     LongJson,
@@ -162,11 +156,10 @@ impl Refusal {
             Self::NegativeOffset => "使用 `pattern` 或 `query` 时 `offset` 不能为负：请填 1 或更大",
             Self::SlowPattern => "`pattern` 搜索耗时过长：请简化，避免 `{100}` 这类次数，或省略它",
             Self::LongQuery => "`query` 过长：最多 4 KiB",
-            Self::SlowQuery => "`query` 耗时过长：请先筛选记录，或改用 `pattern`",
-            Self::LargeQuery => {
-                "`query` 占用内存过多：请先筛选记录，或用 reduce inputs as $record (…; …) 逐条处理"
+            Self::CostlyQuery => {
+                "`query` 耗时、占用内存过多或层级过深：请先筛选记录，用 .[] 或 reduce inputs as $record (…; …) \
+                 逐条处理，或改用 `pattern`"
             }
-            Self::DeepQuery => "`query` 递归过深或结果嵌套过深：请用 .[] 逐条处理记录，或改用 `pattern`",
             Self::NeedsInputs => {
                 "该结果过长，不能使用 `.`：请用 `inputs` 逐条处理，如 inputs | select(.level == \"error\")，\
                  或 reduce inputs as $record (0; . + $record.size)"

@@ -407,8 +407,6 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
             "provider_specific_fields",
             json!({"thought_signature": "c2ln"}),
         ),
-        (function, "provider_specific_fields", json!({"x": 1})),
-        (call, "extra_content", json!({"google": {}})),
         (
             "",
             "reasoning_details",
@@ -450,7 +448,9 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
             "provider_specific_fields",
             json!({"refusal": null, "thought_signatures": null}),
         ),
-        // The signatures of thoughts, and what a model wrote, sign no call.
+        // Without a signature. Those of thoughts, and what a model wrote, sign no call.
+        (function, "provider_specific_fields", json!({"x": 1})),
+        (call, "extra_content", json!({"google": {}})),
         (
             "",
             "content",
@@ -467,7 +467,7 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
             json!({"signature": "fn f()", "text": text}),
         ),
     ];
-    let unsigned = fields.len() - 4..fields.len();
+    let unsigned = fields.len() - 6..fields.len();
     let signed = 2..unsigned.start;
     for (n, (holder, field, value)) in fields.into_iter().enumerate() {
         let mut round = chat_round(&format!("c{n}"), "r");

@@ -80,64 +80,42 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
 impl Decoder {
     /// Decodes `bytes`, which follow the earlier ones, and calls `see` with each piece of their text.
     pub fn feed(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
-        if self.open.is_empty() && (self.utf16.is_some() || bytes.len() >= FIRST) {
-            return self.decode(bytes, see);
-        }
         self.open.extend_from_slice(bytes);
         if self.utf16.is_some() || self.open.len() >= FIRST {
-            let open = std::mem::take(&mut self.open);
-            self.decode(&open, see);
+            self.decode(see);
         }
     }
 
-    /// Decodes `bytes` but for a character at their end that is not complete, which stays open.
-    fn decode(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
-        let utf16 = self.utf16.unwrap_or_else(|| {
-            let order = Utf16::of(bytes)?;
-            if let [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] = bytes {
+    /// Decodes what has come but for a character at its end that is not complete, which stays open.
+    fn decode(&mut self, see: &mut impl FnMut(&str)) {
+        let come = std::mem::take(&mut self.open);
+        let mut bytes = &*come;
+        if self.utf16.is_none() {
+            self.utf16 = Some(Utf16::of(bytes));
+            if let (Some(Some(_)), [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..]) =
+                (self.utf16, bytes)
+            {
                 bytes = rest;
             }
-            self.has_invalid = true;
-            Some(order)
-        });
-        self.utf16 = Some(utf16);
-        let left = match utf16 {
-            Some(order) => decode_utf16(order, bytes, see),
-            None => self.decode_utf8(bytes, see),
-        };
-        self.open = left.to_vec();
-    }
-
-    /// Decodes `bytes` but for a character at their end that is not complete, which it returns.
-    fn decode_utf8<'b>(&mut self, bytes: &'b [u8], see: &mut impl FnMut(&str)) -> &'b [u8] {
-        let mut left = bytes.len();
-        for chunk in bytes.utf8_chunks() {
-            let (valid, invalid) = (chunk.valid(), chunk.invalid());
-            left -= valid.len() + invalid.len();
-            if !valid.is_empty() {
-                see(valid);
-            }
-            if left == 0 && is_begun(invalid) {
-                return invalid;
-            }
-            if !invalid.is_empty() {
-                self.invalid(see);
-            }
         }
-        &[]
-    }
-
-    fn invalid(&mut self, see: &mut impl FnMut(&str)) {
-        self.has_invalid = true;
-        see(REPLACEMENT);
+        let (text, open) = match self.utf16.flatten() {
+            Some(order) => decode_utf16(order, bytes),
+            None => decode_utf8(bytes),
+        };
+        // A borrowed text is as it came.
+        self.has_invalid |= matches!(text, Cow::Owned(_));
+        if !text.is_empty() {
+            see(&text);
+        }
+        self.open = open.to_vec();
     }
 
     /// Ends the text. An incomplete character becomes a replacement character.
     pub fn end(&mut self, see: &mut impl FnMut(&str)) {
-        let open = std::mem::take(&mut self.open);
-        self.decode(&open, see);
+        self.decode(see);
         if !std::mem::take(&mut self.open).is_empty() {
-            self.invalid(see);
+            self.has_invalid = true;
+            see("\u{fffd}");
         }
     }
 
@@ -147,10 +125,22 @@ impl Decoder {
     }
 }
 
-const REPLACEMENT: &str = "\u{fffd}";
+/// The text of `bytes` but for a character at their end that is not complete, and that one.
+fn decode_utf8(bytes: &[u8]) -> (Cow<'_, str>, &[u8]) {
+    let last = bytes.utf8_chunks().last();
+    let invalid = last.map_or(0, |chunk| chunk.invalid().len());
+    let (whole, open) = bytes.split_at(bytes.len() - invalid);
+    // More bytes could complete these to a character.
+    let is_begun = std::str::from_utf8(open).is_err_and(|error| error.error_len().is_none());
+    if is_begun {
+        (String::from_utf8_lossy(whole), open)
+    } else {
+        (String::from_utf8_lossy(bytes), &[])
+    }
+}
 
-/// Decodes `bytes` but for a character at their end that is not complete, which it returns.
-fn decode_utf16<'b>(order: Utf16, bytes: &'b [u8], see: &mut impl FnMut(&str)) -> &'b [u8] {
+/// The same in UTF-16.
+fn decode_utf16(order: Utf16, bytes: &[u8]) -> (Cow<'_, str>, &[u8]) {
     let (pairs, _) = bytes.as_chunks::<2>();
     let pairs = match pairs {
         // The first half of a character of two waits for the second.
@@ -160,15 +150,7 @@ fn decode_utf16<'b>(order: Utf16, bytes: &'b [u8], see: &mut impl FnMut(&str)) -
     let text: String = char::decode_utf16(pairs.iter().map(|pair| order.unit(*pair)))
         .map(|sign| sign.unwrap_or(char::REPLACEMENT_CHARACTER))
         .collect();
-    if !text.is_empty() {
-        see(&text);
-    }
-    &bytes[2 * pairs.len()..]
-}
-
-/// Returns true if more bytes could complete these to a character.
-fn is_begun(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+    (text.into(), &bytes[2 * pairs.len()..])
 }
 
 /// The last boundary between characters up to `at`. If none is near, as in bytes that are not

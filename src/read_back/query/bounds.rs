@@ -41,9 +41,9 @@ fn here() -> usize {
     (&raw const local).addr()
 }
 
-/// Unwinds the stack, because a query could catch an error.
-fn give_up(excess: Refusal) -> ! {
-    resume_unwind(Box::new(excess))
+/// Gives up a query that costs too much. Unwinds the stack, because a query could catch an error.
+pub(super) fn give_up() -> ! {
+    resume_unwind(Box::new(Refusal::CostlyQuery))
 }
 
 /// Counts a step. Every loop and every recursion of a query goes through it.
@@ -53,11 +53,9 @@ pub(super) fn step() {
     };
     let steps = STEPS.get() + 1;
     STEPS.set(steps);
-    if bottom.abs_diff(here()) > STACK - RESERVE {
-        give_up(Refusal::DeepQuery);
-    }
-    if steps.is_multiple_of(CLOCK_EVERY) && Instant::now() > deadline {
-        give_up(Refusal::SlowQuery);
+    let is_deep = bottom.abs_diff(here()) > STACK - RESERVE;
+    if is_deep || steps.is_multiple_of(CLOCK_EVERY) && Instant::now() > deadline {
+        give_up();
     }
 }
 
@@ -65,7 +63,7 @@ pub(super) fn step() {
 pub(super) fn read(bytes: usize) {
     let unparsed = UNPARSED.get() + bytes as u64;
     if unparsed > MAX_RECORD {
-        give_up(Refusal::LargeQuery);
+        give_up();
     }
     UNPARSED.set(unparsed);
 }
@@ -75,15 +73,10 @@ pub(super) fn next_record() {
     UNPARSED.set(0);
 }
 
-/// Gives up a query whose values take too much memory.
-pub(super) fn too_large<T>() -> T {
-    give_up(Refusal::LargeQuery)
-}
-
 /// Returns the depth of a container of values, of which the deepest has the depth `of_values`.
 pub(super) fn depth_above(of_values: u32) -> u32 {
     if of_values >= MAX_DEPTH {
-        give_up(Refusal::DeepQuery);
+        give_up();
     }
     of_values + 1
 }
@@ -102,7 +95,7 @@ impl Charge {
     pub(super) fn add(&mut self, bytes: usize) {
         let memory = MEMORY.get().saturating_add(bytes);
         if memory > MAX_MEMORY {
-            give_up(Refusal::LargeQuery);
+            give_up();
         }
         MEMORY.set(memory);
         self.0 += bytes;

@@ -14,7 +14,7 @@ use jaq_core::path::Opt;
 use jaq_core::{Exn, ValX};
 use serde::ser::{Serialize, Serializer};
 
-use super::bounds::{Charge, MAX_MEMORY, depth_above, step, too_large};
+use super::bounds::{Charge, MAX_MEMORY, depth_above, give_up, step};
 use crate::json::{InvalidJson, JsonText, Kind, Node, View};
 
 pub(super) type Error = jaq_core::Error<Value>;
@@ -333,7 +333,7 @@ impl Value {
     /// The value of a JSON text. As in jq, a number beyond the range of floats is the last one within it.
     pub(super) fn from_json(text: &str) -> Result<Self, InvalidJson> {
         let json = JsonText::parse_within(text, MAX_VALUES)?;
-        Ok(Node::root(&json.unwrap_or_else(too_large)).into())
+        Ok(Node::root(&json.unwrap_or_else(|| give_up())).into())
     }
 
     pub(super) fn parse_json(&self) -> ValR {

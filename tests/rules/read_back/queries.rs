@@ -313,12 +313,13 @@ async fn r5_what_a_query_prints_is_paged() {
 /// Unit tests ask more, under lower bounds.
 #[tokio::test]
 async fn r5_a_query_beyond_a_bound_is_refused() {
-    for (query, says) in [
-        ("last(repeat(1))", "too long"),
-        ("\"x\" * 1e9 | length", "memory"),
-        ("try (def f: 1 + f; f) catch 1", "recurses too deep"),
+    for query in [
+        "last(repeat(1))",
+        "\"x\" * 1e9 | length",
+        "try (def f: 1 + f; f) catch 1",
     ] {
         let said = of("5", query).await;
+        let says = "too much time, memory or depth: select fewer records first";
         assert!(said.contains(says), "{query}: {said}");
     }
     let line = "x".repeat(1_000) + "\n";

@@ -124,7 +124,10 @@ pub(crate) fn reader(
     }
     let (mut settings, origin) = self::named(&of_user, user_store)?;
     for url in stores::named_in(&settings) {
-        stores::expect(url)?;
+        stores::expect(url).map_err(|failure| match Path::new(&origin).exists() {
+            true if of_user.backend.as_ref() != Some(url) => failure.of(&origin),
+            _ => failure,
+        })?;
     }
     let reduction = of_session(&settings, &origin, session.as_deref())?;
     let all = reduction.stores();

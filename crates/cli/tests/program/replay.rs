@@ -359,8 +359,8 @@ fn a_policy_without_a_name_or_a_file_is_refused() {
         ("=gentle", "write a name and a value"),
         ("", "no built-in policy"),
     ] {
-        let error = fail(&["replay", text(folder.path()), "--policy", policy], "", 2);
-        assert!(error.contains(why), "{error}");
+        let ran = run(&["replay", text(folder.path()), "--policy", policy], "");
+        assert!(ran.code == 2 && ran.err.contains(why), "{}", ran.err);
     }
 }
 

@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::ffi::OsStr;
 #[cfg(unix)]
 use std::ffi::OsString;
 #[cfg(feature = "serve")]
@@ -8,11 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[cfg(all(feature = "serve", unix))]
-use clap::ValueEnum as _;
-#[cfg(all(feature = "serve", unix))]
-use clap::builder::OsStringValueParser;
-use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueHint};
 use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
@@ -66,8 +61,8 @@ pub(crate) enum Command {
     Install(InstallOptions),
     /// Take Offcut out of a coding agent's settings.
     ///
-    /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
-    /// results stay.
+    /// If nobody else has changed the file since, it is as it was before, byte for byte, but for older
+    /// hooks of Offcut. Stored results stay.
     Uninstall(InstallOptions),
     /// Send an event through an installation, and say what works.
     ///
@@ -93,7 +88,7 @@ pub(crate) enum Command {
     /// Prints the messages to send. The conversation is a JSON list of messages, or a request's body that
     /// holds one; the output has the same form. If there is nothing to clear, or something fails, the input is passed on byte for
     /// byte. With --json, the output is {"body": …, "report": …}.
-    Clear(Conversation),
+    Clear(Reduction),
     /// Reduce a whole request, read from stdin.
     ///
     /// Prints the request to send. Every result over the limit is truncated as it would have been when it
@@ -101,7 +96,7 @@ pub(crate) enum Command {
     /// that holds one, and may be the original each time: what was decided in an earlier call is written down
     /// in the store, and is repeated byte for byte. If there is nothing to do, or something fails, the input
     /// is passed on byte for byte. With --json, the output is {"body": …, "report": …}.
-    Reduce(Conversation),
+    Reduce(Reduction),
     Read(Read),
     Sweep(Sweep),
     /// Sweep the user's store. Hooks and servers start this command.
@@ -170,24 +165,14 @@ pub(crate) struct Truncate {
     pub(crate) reduction: Reduction,
 }
 
-/// A conversation on stdin.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Conversation {
-    /// The format of the messages, in place of the one that is detected.
-    #[arg(long, value_name = "FORMAT", value_parser = format())]
-    pub(crate) format: Option<WireFormat>,
-    #[command(flatten)]
-    pub(crate) reduction: Reduction,
-}
-
 /// Remove idle conversations that no transcript names from stores.
 ///
 /// A dry run unless --apply is given. A conversation goes as one, or stays as one. Agents may keep running.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Sweep {
     /// All stores in the agents' settings, including those of single tools, because a conversation may
-    /// have content in several: directories, or s3://bucket/prefix. Default: OFFCUT_HOME/store, for which the
-    /// transcripts that hooks and servers know are live too.
+    /// have content in several. Default: OFFCUT_HOME/store, for which the transcripts that hooks and servers
+    /// know are live too.
     #[arg(value_name = "STORE", value_hint = ValueHint::DirPath)]
     pub(crate) stores: Vec<StoreUrl>,
     /// A folder of transcripts, or one transcript: each conversation that any of the files names
@@ -227,7 +212,7 @@ pub(crate) struct Sweep {
 pub(crate) enum Store {
     /// List stored content: location, size in bytes and age.
     Ls {
-        /// The store: a directory, or s3://bucket/prefix. Default: OFFCUT_HOME/store.
+        /// The store, as settings name it. Default: that of the user's settings, or OFFCUT_HOME/store.
         #[arg(value_hint = ValueHint::DirPath)]
         store: Option<StoreUrl>,
     },
@@ -266,7 +251,7 @@ pub(crate) enum Config {
     /// Check that settings build and that their stores can be written to.
     Check {
         /// A .toml or .json file, or the name of a built-in policy.
-        #[arg(value_parser = policy(), hide_possible_values = true)]
+        #[arg(value_hint = ValueHint::FilePath)]
         file: String,
     },
 }
@@ -282,8 +267,8 @@ pub(crate) struct Replay {
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// A policy to replay under. May be repeated. By default, all built-in policies.
-    #[arg(long = "policy", value_name = "NAME=FILE", value_parser = policy(), hide_possible_values = true)]
-    pub(crate) policies: Vec<String>,
+    #[arg(long = "policy", value_name = "NAME=FILE", value_parser = policy, value_hint = ValueHint::FilePath)]
+    pub(crate) policies: Vec<(String, String)>,
     /// Requests that another policy has made of these transcripts, to be judged by the same measure: a
     /// folder with a file of JSON Lines for each transcript. May be repeated.
     #[arg(long = "requests", value_name = "NAME=FOLDER", value_parser = pair, value_hint = ValueHint::DirPath)]
@@ -312,11 +297,12 @@ pub(crate) struct Replay {
 pub(crate) struct OfUser {
     /// Settings: a .toml or .json file, or the name of a built-in policy. Default: OFFCUT_HOME/offcut.toml if it is
     /// there, else recommended.
-    #[arg(long, value_name = "FILE", value_parser = policy(), hide_possible_values = true)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<String>,
-    /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Relative paths, also in settings
-    /// files, are relative to the working directory. Default without any: OFFCUT_HOME/store, by default
-    /// ~/.local/share/offcut/store.
+    /// Store, overriding the settings: a path, or, in a server, memory:.
+    #[cfg_attr(feature = "s3", doc = "Or s3://bucket/prefix.")]
+    /// Relative paths, also in settings files, are relative to the working directory. Default without any:
+    /// OFFCUT_HOME/store, by default ~/.local/share/offcut/store.
     #[arg(long, value_name = "URL", value_hint = ValueHint::DirPath)]
     pub(crate) backend: Option<StoreUrl>,
 }
@@ -353,9 +339,6 @@ pub(crate) struct Place {
     /// A project's folder: use the user's own settings for this project instead of those for all.
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
-    /// The program that the hook runs, instead of this one. Its name must begin with `offcut`.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
-    pub(crate) program: Option<PathBuf>,
 }
 
 /// A change of an agent's settings.
@@ -525,40 +508,6 @@ fn format() -> impl TypedValueParser<Value = WireFormat> {
     PossibleValuesParser::new(WireFormat::ALL.map(WireFormat::name)).try_map(|name| name.parse())
 }
 
-fn policy() -> Suggesting<StringValueParser> {
-    let names = READY.iter().map(|(name, _)| *name);
-    Suggesting(StringValueParser::new(), names.collect())
-}
-
-#[cfg(all(feature = "serve", unix))]
-fn agent() -> Suggesting<OsStringValueParser> {
-    let names = Agent::value_variants()
-        .iter()
-        .map(|agent| agent.facts().name);
-    Suggesting(OsStringValueParser::new(), names.collect())
-}
-
-/// Takes what another parser takes, and names values for shells to complete.
-#[derive(Clone)]
-struct Suggesting<P>(P, Vec<&'static str>);
-
-impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
-    type Value = P::Value;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        arg: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<Self::Value, clap::Error> {
-        self.0.parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.1.iter().map(PossibleValue::new)))
-    }
-}
-
 #[cfg(feature = "serve")]
 fn level() -> impl TypedValueParser<Value = Level> {
     PossibleValuesParser::new(["error", "warn", "info", "debug"]).try_map(|level| level.parse())
@@ -581,9 +530,7 @@ pub(crate) struct Wrap {
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "AGENT",
-        value_parser = agent(),
-        hide_possible_values = true
+        value_name = "AGENT"
     )]
     pub(crate) agent: Vec<OsString>,
     #[command(flatten)]
@@ -629,6 +576,15 @@ pub(crate) struct Trial {
     /// Keep the files and the output of each run in this folder.
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "results")]
     pub(crate) keep: Option<PathBuf>,
+}
+
+/// A policy's name and its file, or the name of a built-in one twice.
+fn policy(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        // A store's URL is not a policy, and what stands after the `=` in its query must not be repeated.
+        Some((name, _)) if !name.contains([':', '?']) => pair(text),
+        _ => Ok((text.to_owned(), text.to_owned())),
+    }
 }
 
 /// A name and a value.

@@ -6,7 +6,8 @@ use clap::ColorChoice;
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Manner {
-    /// Write results to stdout and errors to stderr as JSON, for programs.
+    /// Write results to stdout and errors to stderr as JSON, for programs; what a command started by `run`, `wrap` or
+    /// `mcp` writes stays as it is.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Colour help, tables and messages. `auto`: on a terminal, unless NO_COLOR is set, or if CLICOLOR_FORCE is.

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -16,7 +15,6 @@ use serde_json::json;
 
 use crate::failure::{Failure, OrFail as _};
 use crate::manner::Manner;
-use crate::units;
 use crate::visible::visible_text;
 pub(crate) use crate::visible::{quoted, visible};
 
@@ -44,21 +42,23 @@ fn manner() -> Manner {
     MANNER.get().copied().unwrap_or_default()
 }
 
+/// Returns true if only results and errors are wanted.
+pub(crate) fn is_quiet() -> bool {
+    manner().quiet
+}
+
 /// The manner that arguments up to `--` ask for, also if they can't be parsed.
 pub(crate) fn guessed(words: impl Iterator<Item = OsString>) -> Manner {
     let own = words.take_while(|word| word != "--");
     let own: Vec<String> = own
-        .map(|word| word.to_string_lossy().into_owned())
+        .map(|word| word.to_string_lossy().replace('=', " "))
         .collect();
-    let has = |option: &str| own.iter().any(|word| word == option);
-    let mut pairs = own.iter().zip(own.iter().skip(1).map(Some).chain([None]));
-    let color = pairs.find_map(|(word, next)| match word.strip_prefix("--color")? {
-        "" => next?.parse().ok(),
-        joined => joined.strip_prefix('=')?.parse().ok(),
-    });
+    let line = own.join(" ");
+    let mut words = line.split(' ').skip_while(|word| *word != "--color");
+    let color = words.nth(1);
     Manner {
-        json: has("--json") || has("--log-json"),
-        color: color.unwrap_or_default(),
+        json: line.split(' ').any(|word| word == "--json"),
+        color: color.and_then(|when| when.parse().ok()).unwrap_or_default(),
         ..Manner::default()
     }
 }
@@ -109,7 +109,7 @@ fn write_out(bytes: &[u8]) -> io::Result<()> {
 /// The failure of a stream that can't be written to.
 pub(crate) fn unwritable(stream: &str, error: &io::Error) -> Failure {
     Failure::new(format!("{stream} can't be written to: {error}")).hint(
-        "stored content is kept: free some space or name another file, and run the command again",
+        "free some space or name another file, and run the command again; what was stored is kept",
     )
 }
 
@@ -279,7 +279,6 @@ pub(crate) fn table<const COLUMNS: usize>(
 /// Long work, of which one line on stderr shows how much is done, if stderr is a terminal and has no other lines.
 pub(crate) struct Progress {
     what: &'static str,
-    start: Instant,
     is_shown: bool,
 }
 
@@ -287,25 +286,16 @@ impl Progress {
     pub(crate) fn new(what: &'static str) -> Self {
         Self {
             what,
-            start: Instant::now(),
             is_shown: io::stderr().is_terminal() && !manner().quiet && !manner().verbose,
         }
     }
 
-    /// Shows that `done` of `total` are, and from the `share` of the work in them the time that is left.
-    pub(crate) fn show(&self, done: usize, total: usize, share: f64) {
-        if !self.is_shown {
-            return;
+    /// Shows that `done` of `total` are.
+    pub(crate) fn show(&self, done: usize, total: usize) {
+        if self.is_shown {
+            let mut err = anstream::stderr().lock();
+            _ = write!(err, "{CLEAR}{} {done}/{total}", self.what).and_then(|()| err.flush());
         }
-        let spent = self.start.elapsed().as_secs_f64();
-        let left = (spent / share.max(f64::EPSILON) * (1.0 - share)) as u64;
-        let left = match share > 0.0 && done < total {
-            true => format!(", {} left", units::span(left)),
-            false => String::new(),
-        };
-        let mut err = anstream::stderr().lock();
-        let line = format!("{CLEAR}{} {done}/{total}{left}", self.what);
-        _ = err.write_all(line.as_bytes()).and_then(|()| err.flush());
     }
 }
 
@@ -327,7 +317,7 @@ mod tests {
         for (line, json, color) in [
             ("gain --nonsense --json", true, ColorChoice::Auto),
             ("--color never --help", false, never),
-            ("serve --color=always --log-json -x", true, always),
+            ("serve --color=always --json -x", true, always),
             (
                 "run --x -- build --json --color=always",
                 false,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::agents::layout::Home;
-use offcut::backend::StoreUrl;
+use offcut::backend::{Key, Location, StoreUrl};
 use offcut::{Settings, ToolReduction};
 
 use tokio::runtime::Runtime;
@@ -35,9 +35,12 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
         }
     };
     settings.map_err(|error| {
-        let hint = match error.line.is_none() && error.field.is_empty() {
-            true => &format!("name a .toml or .json file, or a built-in policy: {names}"),
-            false => HELP,
+        let hint = match &*error.field {
+            "" if error.line.is_none() => {
+                &format!("name a .toml or .json file, or a built-in policy: {names}")
+            }
+            "preset" => &format!("`offcut config default POLICY` prints all of one: {names}"),
+            _ => HELP,
         };
         Failure::usage(error.to_string(), hint)
     })
@@ -102,23 +105,24 @@ pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
     })
 }
 
-/// The stores of the user's settings: that of all tools first, or the user's own if they name none.
-pub(crate) fn stores_of_user() -> Result<Vec<StoreUrl>, Failure> {
+/// The store of all tools in the user's settings, or the user's own if they name none.
+pub(crate) fn store_in_use() -> Result<StoreUrl, Failure> {
     let (settings, _) = named(&args::OfUser::default(), user_store)?;
-    let mut stores: Vec<_> = stores::named_in(&settings).cloned().collect();
-    stores.reverse();
-    Ok(stores)
+    settings.backend_url.map_or_else(user_store, Ok)
 }
 
-/// Builds the reduction for `read`, of stores that must exist. Without any option, it reads whatever is at `location` in
-/// the user's store, and a file that the command line names in any store.
-pub(crate) fn reader(args: &args::Read, location: &str) -> Result<ToolReduction, Failure> {
+/// Builds the reduction for `read`, of stores that must exist, and lists the locations that `named` may mean. Without any
+/// option, it reads whatever is there in the user's store, and a file that the command line names in any store.
+pub(crate) fn reader(
+    args: &args::Read,
+    named: &str,
+) -> Result<(ToolReduction, Vec<Location>), Failure> {
     let (mut of_user, session) = (args.reduction.of_user.clone(), &args.reduction.session);
     let is_plain = of_user.config.is_none() && of_user.backend.is_none() && session.is_none();
     if let Some(file) = args.location.as_deref().filter(|_| is_plain) {
         of_user.backend = stores::around(file);
     }
-    let (mut settings, origin) = named(&of_user, user_store)?;
+    let (mut settings, origin) = self::named(&of_user, user_store)?;
     for url in stores::named_in(&settings) {
         stores::expect(url).map_err(|failure| match Path::new(&origin).exists() {
             true if of_user.backend.as_ref() != Some(url) => failure.of(&origin),
@@ -126,38 +130,43 @@ pub(crate) fn reader(args: &args::Read, location: &str) -> Result<ToolReduction,
         })?;
     }
     let reduction = of_session(&settings, &origin, session.as_deref())?;
-    let conversation = is_plain.then_some(location).and_then(|named| {
-        let all = reduction.stores();
-        let meant = stores::meanings(&all, named).into_iter();
-        let mut keys =
-            meant.flat_map(|one| all.iter().find_map(|store| store.resolve(one.as_str())));
-        let key = keys.next()?;
-        Some(key.conversation()?.trim_end_matches('/').to_owned())
-    });
-    let Some(conversation) = conversation else {
-        return Ok(reduction);
-    };
-    settings.root_dir = conversation;
-    // The reader refuses a place that belongs to no conversation.
-    Ok(build(&settings, &origin).unwrap_or(reduction))
+    let all = reduction.stores();
+    let mut meant = stores::meanings(&all, named);
+    let mut keys = meant
+        .iter()
+        .flat_map(|one| all.iter().find_map(|store| store.resolve(one.as_str())));
+    let key = keys.next();
+    let conversation = key.as_ref().and_then(Key::conversation);
+    if let Some(conversation) = conversation.filter(|_| is_plain) {
+        settings.root_dir = conversation.trim_end_matches('/').to_owned();
+        // The reader refuses a place that belongs to no conversation.
+        return Ok((build(&settings, &origin).unwrap_or(reduction), meant));
+    }
+    let prefix = reduction.prefix();
+    if let Some(key) = Key::new(format!("{prefix}{named}"))
+        .ok()
+        .filter(|_| !prefix.is_empty())
+    {
+        meant.splice(0..0, all.iter().map(|store| store.locate(&key)));
+    }
+    Ok((reduction, meant))
 }
 
 /// Says that the file `origin` nearly switches shortening off, and what to write: it names no preset, and has no limit
 /// of its own. `None` for all others.
-pub(crate) fn without_preset(origin: &str, settings: &Settings) -> Option<[String; 2]> {
+pub(crate) fn without_preset(origin: &str) -> Option<[String; 2]> {
+    const SAID: [&str; 4] = [
+        "preset",
+        "max_length_for_trunc",
+        "preview_above",
+        "skip_truncation",
+    ];
     let text = offcut::config::read_file(Path::new(origin)).ok()?;
-    let options: toml::Table = toml::from_slice(&text)
-        .ok()
-        .or_else(|| serde_json::from_slice(&text).ok())?;
-    let bare = Settings::default();
-    let mut tools = settings.tool_config.values();
-    let is_bare = !options.contains_key("preset")
-        && !settings.skip_truncation
-        && settings.max_length_for_trunc == bare.max_length_for_trunc
-        && settings.preview_above == bare.preview_above
-        && tools.all(|tool| tool.max_length_for_trunc.is_none());
-    is_bare.then(|| {
-        let limit = grouped(settings.max_length_for_trunc as i64);
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().filter_map(|line| line.split('#').next());
+    let says = |line: &str| SAID.iter().any(|name| line.contains(name));
+    (!lines.any(says)).then(|| {
+        let limit = grouped(Settings::default().max_length_for_trunc as i64);
         [
             format!("{origin} names no preset, so only results over {limit} bytes are shortened"),
             "set `preset` to \"recommended\" in it, or a limit of its own, `max_length_for_trunc`"
@@ -179,12 +188,19 @@ fn of_session(
     origin: &str,
     session: Option<&str>,
 ) -> Result<ToolReduction, Failure> {
-    let reduction = build(settings, origin)?;
-    let url = settings.backend_url.as_ref();
-    if url.is_some_and(|url| url.as_str().starts_with(MEMORY)) {
-        output::note("content in memory is lost when this command ends; pass --backend to keep it");
+    Ok(in_session(build_lasting(settings, origin)?, session))
+}
+
+/// Builds the reduction of a command that ends before what it stores is read.
+pub(crate) fn build_lasting(settings: &Settings, origin: &str) -> Result<ToolReduction, Failure> {
+    if stores::named_in(settings).any(|url| url.as_str().starts_with(MEMORY)) {
+        return Err(Failure::usage(
+            "a store in memory ends with this command, and everything in it is lost",
+            "name a directory as `backend`, or with --backend",
+        )
+        .of(origin));
     }
-    Ok(in_session(reduction, session))
+    build(settings, origin)
 }
 
 /// The reduction of a conversation, if its id is given.

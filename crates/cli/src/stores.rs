@@ -13,20 +13,16 @@ pub(crate) type OpenedStore = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sy
 
 /// Opens the store at `url`: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
 pub(crate) fn open(url: &str) -> OpenedStore {
+    #[cfg(feature = "s3")]
     if url.starts_with("s3://") {
-        #[cfg(feature = "s3")]
         return Ok(Arc::new(offcut_object_store::Objects::open(url)?));
-        #[cfg(not(feature = "s3"))]
-        return Err(
-            "this program was built without object stores: rebuild it with `--features s3`".into(),
-        );
     }
     if let Some((scheme, _)) = url.split_once("://")
         && !["memory", "file"].contains(&scheme)
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
     {
         let problem = format!(
-            "this program opens no `{scheme}:` stores: use a path, `memory:` or `s3://bucket/prefix`"
+            "this program opens no `{scheme}:` stores: use a path or `memory:`; `s3://bucket/prefix` needs a build with `--features s3`"
         );
         return Err(problem.into());
     }
@@ -94,7 +90,7 @@ pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     match url.directory() {
         Some(path) if !path.is_dir() => Err(Failure::usage(
             format!("there is no store at {url}"),
-            "pass the `backend` of the agents' settings: a directory, or s3://bucket/prefix",
+            "pass the `backend` of the agents' settings",
         )),
         _ => Ok(()),
     }

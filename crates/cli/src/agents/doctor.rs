@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agents::install::{
-    AgentFile, Installation, Outcome, command_of_plugin, commands_in, parse_settings, read_text,
-    refused, shown,
+    AgentFile, Installation, Outcome, command_of_plugin, commands_in, parse_settings, parse_toml,
+    read_text, shown,
 };
 use crate::agents::{Agent, log};
 use crate::failure::Failure;
@@ -64,6 +64,12 @@ pub(crate) fn problem(text: impl Into<String>, advice: impl Into<String>) -> Fin
         level: Level::Problem,
         ..note(text, advice)
     }
+}
+
+/// Returns true if something does not work.
+pub(crate) fn has_problem(findings: &[Finding]) -> bool {
+    let mut levels = findings.iter().map(|finding| finding.level);
+    levels.any(|level| level == Level::Problem)
 }
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.
@@ -215,7 +221,7 @@ fn switches(installation: &Installation) -> Result<Vec<Finding>, Failure> {
         }
         Agent::Codex => {
             if let Some(file) = agent.facts().home.join("config.toml") {
-                let config = codex_config(&file)?;
+                let config = Value::Object(parse_toml(&file)?);
                 if config["features"]["hooks"] == json!(false) {
                     off(&file, "all hooks", "`features.hooks`");
                 }
@@ -239,14 +245,6 @@ fn switches(installation: &Installation) -> Result<Vec<Finding>, Failure> {
         Agent::OpenCode | Agent::Pi => {}
     }
     Ok(findings)
-}
-
-/// The settings of Codex in a file.
-fn codex_config(file: &Path) -> Result<Value, Failure> {
-    toml::from_str(&read_text(file)?).map_err(|_| {
-        // Its message would quote the line, and settings hold secrets.
-        refused(file, "it is not TOML; mend it, and try again")
-    })
 }
 
 /// Sends a result through the command, and follows the hint in the answer.
@@ -321,19 +319,6 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn settings_of_codex_are_not_quoted() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.toml");
-        assert_eq!(codex_config(&file).unwrap(), json!({}));
-        std::fs::write(&file, "features.hooks = false").unwrap();
-        assert_eq!(codex_config(&file).unwrap()["features"]["hooks"], false);
-        std::fs::write(&file, "key = sk-secret").unwrap();
-        let error = codex_config(&file).unwrap_err();
-        assert!(!error.to_string().contains("secret"), "{error}");
-        assert!(std::error::Error::source(&error).is_none());
-    }
 
     #[cfg(unix)]
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::agents::Agent;
-use crate::agents::install::{parse_settings, read_text};
+use crate::agents::install::{parse_settings, parse_toml, read_text};
 use crate::failure::Failure;
 
 /// The endpoints of an agent by the names of their providers: `anthropic`, `openai`, `gemini`.
@@ -141,8 +141,7 @@ impl Start<'_> {
         let mut chosen = Map::new();
         let mut profiles = Vec::new();
         for file in own.iter().cloned().chain(others) {
-            let mut settings: Map<String, Value> = toml::from_str(&text(&file)?)
-                .map_err(|_| format!("{} is not TOML: mend it", file.display()))?;
+            let mut settings = parse_toml(&file).map_err(unreadable)?;
             profiles.extend(settings.remove("profiles"));
             if own.contains(&file) {
                 chosen.extend(settings);
@@ -415,7 +414,7 @@ fn text(file: &Path) -> Result<String, String> {
 
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn unreadable(error: Failure) -> String {
-    format!("{error}: so nothing tells where the agent's key may go")
+    format!("nothing tells where the agent's key may go: {error}")
 }
 
 #[cfg(test)]

@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::agents::Agent;
-use crate::agents::layout::Home;
 use crate::failure::Failure;
 use content::Content;
 pub(crate) use content::{TIME_OUT, command_of_plugin, commands_in};
@@ -59,7 +57,7 @@ pub enum Outcome {
     Added,
     /// Nothing had to change.
     Unchanged,
-    /// The file is as it was before the installation, byte for byte.
+    /// The file is as it was before the installation, byte for byte, less older hooks of Offcut.
     Restored,
     /// The file, which the installation had created, is gone.
     Deleted,
@@ -105,6 +103,10 @@ impl Installation {
         let done = self.take_out(&mut file)?;
         if !self.is_dry {
             file::write_all(&[&file.file, &file.backup, &file.json])?;
+            if done.0 == Outcome::Deleted {
+                // One that somebody has put something into stays, and those above it.
+                _ = file.folders.iter().try_for_each(std::fs::remove_dir);
+            }
         }
         Ok(self.changed(&file, done, Vec::new()))
     }
@@ -123,7 +125,8 @@ impl Installation {
 
     /// The agent's file with its record.
     fn file(&self) -> Result<Tracked, Failure> {
-        Tracked::read(&records(&self.home, self.agent), &self.path()?)
+        let records = self.home.installed().join(self.agent.facts().name);
+        Tracked::read(&records, &self.path()?)
     }
 
     /// Puts Offcut into a file, in place of an earlier installation. Returns the added values in words, too.
@@ -148,9 +151,13 @@ impl Installation {
                 let before = file.file.json()?;
                 additions.retain(|addition| !addition.is_in(&before));
                 let added = jsonc::add(file.file.text()?, additions);
-                let added = added.map_err(|problem| file.file.refused(problem))?;
+                let added = added.map_err(|problem| file.file.unusable(&problem))?;
                 file.file.set_text(&added);
                 file.keep(additions.clone(), original);
+            }
+            Content::Whole(_) if original.is_some() => {
+                let problem = "it is a plug-in of yours; give it another name, and try again";
+                return Err(file.file.refused(problem));
             }
             Content::Whole(text) => {
                 file.file.set(Some(text.as_bytes().to_vec()));
@@ -189,8 +196,8 @@ impl Installation {
         let record = file.record.as_ref();
         let additions = record.map_or(wanted, |record| &record.additions);
         let is_ours = |command: &str| content::is_ours(command, self.agent);
-        let removed = jsonc::remove(file.file.text()?, additions, &file.before(), is_ours);
-        let (text, values) = removed.map_err(|problem| file.file.refused(problem))?;
+        let removed = jsonc::remove(file.file.text()?, additions, is_ours);
+        let (text, values) = removed.map_err(|problem| file.file.unusable(&problem))?;
         if values.is_empty() {
             return Ok((Outcome::Unchanged, values));
         }
@@ -218,17 +225,37 @@ impl Installation {
     }
 }
 
-/// The folder of the records of an agent's changed files.
-pub(crate) fn records(home: &Home, agent: Agent) -> PathBuf {
-    home.installed().join(agent.facts().name)
-}
-
 /// Parses a settings file; a missing one is empty.
 pub(crate) fn parse_settings(path: &Path) -> Result<Value, Failure> {
     AgentFile::read(path)?.json()
 }
 
+/// Parses TOML settings; a missing file is empty.
+pub(crate) fn parse_toml(path: &Path) -> Result<Map<String, Value>, Failure> {
+    // Its message would quote the line, and settings hold secrets.
+    let problem = "it is not TOML; mend it, and try again";
+    toml::from_str(&read_text(path)?).map_err(|_| refused(path, problem))
+}
+
 /// Reads the text of a settings file; a missing one is empty.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     Ok(AgentFile::read(path)?.text()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_in_toml_are_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        assert!(parse_toml(&file).unwrap().is_empty());
+        std::fs::write(&file, "features.hooks = false").unwrap();
+        assert_eq!(parse_toml(&file).unwrap()["features"]["hooks"], false);
+        std::fs::write(&file, "key = sk-secret").unwrap();
+        let error = parse_toml(&file).unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+        assert!(std::error::Error::source(&error).is_none());
+    }
 }

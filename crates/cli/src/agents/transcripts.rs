@@ -9,7 +9,7 @@ use clap::ValueEnum as _;
 
 use crate::agents::journal::Row;
 use crate::agents::layout::{self, Home};
-use crate::agents::{Agent, install, journal, log};
+use crate::agents::{Agent, journal, log};
 
 /// All folders with transcripts that may name what is in the store of `home`: those of agents as far
 /// as they hold any, and those that have held any before, which are remembered for good: a disk that
@@ -26,10 +26,7 @@ pub(crate) fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
         .map_err(|error| format!("the folders of transcripts can't be noted: {error}"))?;
     let mut all = remembered(home)
         .map_err(|error| format!("the folders of transcripts can't be read: {error}"))?;
-    let opencode = Agent::OpenCode.facts().name;
-    let installed = layout::paths_in(&install::records(home, Agent::OpenCode));
-    let is_installed = installed.is_ok_and(|records| !records.is_empty());
-    if is_installed || all.contains(Path::new(opencode)) {
+    if all.contains(Path::new(Agent::OpenCode.facts().name)) {
         return Err(format!(
             "OpenCode keeps its transcripts in a database, which can't be searched for hints: if its \
              conversations are gone for good, uninstall it and, 60 days later, remove its line from {}",
@@ -130,11 +127,6 @@ mod tests {
         // Also when the journal has lost the row.
         fs::remove_file(home.journal()).unwrap();
         assert!(folders(&home).unwrap_err().contains("OpenCode"));
-        fs::remove_file(home.transcripts()).unwrap();
-        fs::create_dir_all(home.installed().join("opencode")).unwrap();
-        folders(&home).unwrap();
-        fs::write(home.installed().join("opencode/1.json"), "{}").unwrap();
-        folders(&home).unwrap_err();
     }
 
     fn row(transcript: &Path) -> Row {

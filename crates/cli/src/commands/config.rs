@@ -45,7 +45,7 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     } else {
         output::write(&format!("{file} is fine\n"))?;
     }
-    if let Some(said) = settings::without_preset(file, &settings) {
+    if let Some(said) = settings::without_preset(file) {
         output::warn(&said.join(": "));
     }
     if settings.backend_url.is_none() {

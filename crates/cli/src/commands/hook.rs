@@ -72,13 +72,8 @@ fn answer(args: &args::Hook) -> Result<Answer, Failure> {
     })?;
     // In an agent that has a reader of its own, hints name that one.
     settings.read_file_tool_name = agent.facts().reader.map(str::to_owned);
-    let reduction = settings::build(&settings, &origin)?;
+    let reduction = settings::build_lasting(&settings, &origin)?;
     let store = settings.backend_url.as_ref();
-    if store.is_some_and(|url| url.as_str().starts_with("memory:")) {
-        return Err(Failure::new(format!(
-            "{origin}: what is stored in memory ends with this hook: name a directory as `backend`"
-        )));
-    }
     surroundings.store = store.and_then(|url| url.directory()).map(Path::to_owned);
     runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings))
 }

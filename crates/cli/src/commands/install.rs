@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use offcut::backend::StoreUrl;
 use serde_json::json;
 
 use crate::agents::Agent;
@@ -10,7 +11,7 @@ use crate::agents::doctor::{self, Finding, Level};
 use crate::agents::install::{Changed, Installation, Outcome};
 use crate::agents::layout::Home;
 use crate::failure::{FAILED, Failure, OrFail as _};
-use crate::{args, output, settings};
+use crate::{args, output, settings, stores};
 
 /// Puts Offcut into an agent's settings, or says what that would change.
 pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCode, Failure> {
@@ -19,7 +20,12 @@ pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCod
     let changed = installation.install()?;
     drop(alone);
     findings.extend(doctor::check(&installation));
-    findings.retain(|finding| finding.level != Level::Works);
+    let is_quiet = output::is_quiet();
+    findings.retain(|finding| match finding.level {
+        Level::Works => false,
+        Level::Note => !is_quiet,
+        Level::Problem => true,
+    });
     if json {
         return write_json(&changed, &findings);
     }
@@ -34,10 +40,7 @@ pub(crate) fn install(args: &args::InstallOptions, json: bool) -> Result<ExitCod
     if let Some(project) = &args.place.project {
         arguments += &format!(" --project {}", output::quoted(&project.to_string_lossy()));
     }
-    let is_kept_out = findings
-        .iter()
-        .any(|finding| finding.level == Level::Problem);
-    let used = match (is_kept_out, args.dry_run) {
+    let used = match (doctor::has_problem(&findings), args.dry_run) {
         (true, _) => "It does not work before the above is mended.",
         (_, true) => "New sessions would use it.",
         _ => "New sessions use it.",
@@ -61,26 +64,21 @@ pub(crate) fn uninstall(args: &args::InstallOptions, json: bool) -> Result<ExitC
     }
     let what = match changed.outcome {
         Outcome::Deleted => "is removed",
-        Outcome::Restored => "is as it was before",
+        Outcome::Restored => "is as it was without Offcut",
         Outcome::Removed => {
             "has changed since, or its backup is gone: only Offcut's values were removed"
         }
         _ => "is unchanged: Offcut is not in it",
     };
     let mut text = in_words(&changed, what);
-    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let projects = Agent::GeminiCli.facts().home.join("tmp");
-    let projects = projects.filter(|_| installation.agent == Agent::GeminiCli);
-    let projects = projects.iter().flat_map(|folder| entries(folder));
-    let stores = projects.map(|project| project.path().join("offcut/store"));
-    for store in stores.chain([installation.store]) {
-        if entries(&store).any(|entry| entry.file_name() != ".staging") {
-            text += &format!(
-                "Stored results stay in {}; remove that folder if no conversation needs them.\n",
-                store.display()
-            );
-        }
-    }
+    let in_projects = match installation.agent {
+        agent @ Agent::GeminiCli => agent.facts().home.join("tmp/PROJECT/offcut/store"),
+        _ => None,
+    };
+    text += &format!(
+        "Stored results stay in {}; remove that folder if no conversation needs them.\n",
+        in_projects.unwrap_or(installation.store).display()
+    );
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -95,10 +93,12 @@ pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure
     } else {
         output::write(&findings_in_words(&findings))?;
     }
-    let has_problem = findings
-        .iter()
-        .any(|finding| finding.level == Level::Problem);
-    Ok(ExitCode::from(if has_problem { FAILED } else { 0 }))
+    let code = if doctor::has_problem(&findings) {
+        FAILED
+    } else {
+        0
+    };
+    Ok(ExitCode::from(code))
 }
 
 /// A change as JSON, with what keeps it from working.
@@ -142,32 +142,41 @@ fn installation(args: &args::Place, is_dry: bool) -> Result<(Installation, Vec<F
     let home = Home::required()?;
     let name = settings::of_user(None, Some(&home));
     let loaded = settings::load(&name);
+    let mut findings = Vec::new();
+    let stores = loaded.as_ref().ok().map(stores::named_in);
+    let directories = stores.into_iter().flatten().filter_map(StoreUrl::directory);
+    for relative in directories.filter(|directory| directory.is_relative()) {
+        findings.push(doctor::problem(
+            format!(
+                "in {name}, {} is another directory wherever the agent runs",
+                relative.display()
+            ),
+            "write an absolute path as `backend`, or leave it out",
+        ));
+    }
     let store = loaded.as_ref().ok().and_then(|settings| {
         let directory = settings.backend_url.as_ref()?.directory()?;
         directory.is_absolute().then(|| directory.to_owned())
     });
-    let findings = match loaded.and_then(|mut settings| {
-        let said = settings::without_preset(&name, &settings);
+    match loaded.and_then(|mut settings| {
         settings::forget_stores(&mut settings);
-        settings::build(&settings, &name)?;
-        Ok(said)
+        settings::build(&settings, &name)
     }) {
-        Ok(said) => Vec::from_iter(said.map(|[text, advice]| doctor::note(text, advice))),
+        Ok(_) => findings.extend(
+            settings::without_preset(&name).map(|[text, advice]| doctor::note(text, advice)),
+        ),
         Err(error) => {
             let advice = error.what_to_do().unwrap_or_default();
-            vec![doctor::problem(error.to_string(), advice)]
+            findings.push(doctor::problem(error.to_string(), advice));
         }
-    };
+    }
     let installation = Installation {
         agent: args.agent,
         project: args.project.clone(),
         is_dry,
         store: store.unwrap_or_else(|| home.store()),
         home,
-        program: match &args.program {
-            Some(program) => absolute(program)?,
-            None => own_path()?,
-        },
+        program: own_path()?,
     };
     Ok((installation, findings))
 }
@@ -186,12 +195,4 @@ fn own_path() -> Result<PathBuf, Failure> {
     Ok(on_path
         .find(|path| path.is_absolute() && is_this(path))
         .unwrap_or(own))
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    let found = path.is_file().then(|| std::path::absolute(path));
-    found.and_then(Result::ok).ok_or_else(|| {
-        let message = format!("there is no program at {}", path.display());
-        Failure::usage(message, "--program names the program that the hook runs")
-    })
 }

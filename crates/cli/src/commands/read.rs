@@ -1,16 +1,20 @@
 //! `offcut read`.
 
+use std::error::Error as _;
 use std::process::ExitCode;
 
 use offcut::agent::Tool;
-use offcut::backend::{Key, Location};
+use offcut::backend::{BackendError, ErrorKind, Location};
 use offcut::format::LoopFormat;
-use offcut::{Part, ToolCall};
+use offcut::{Part, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 use crate::evidence::text_of;
 use crate::failure::{Failure, OrFail as _, chain};
-use crate::{args, output, settings, stores};
+use crate::{args, output, settings};
+
+/// Advice for a location at which nothing can be read.
+const ELSEWHERE: &str = "`offcut store ls` lists what is stored; --config, --backend and --session choose where to read";
 
 pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
@@ -39,17 +43,12 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         }),
     };
     let named = asked["path"].as_str().unwrap_or_default().to_owned();
-    let reduction = settings::reader(args, &named)?;
+    let (reduction, mut meant) = settings::reader(args, &named)?;
     let reader = reduction.read_file_tool();
-    let stores = reduction.stores();
-    let mut meant = stores::meanings(&stores, &named);
-    let prefix = reduction.prefix();
-    if let Ok(key) = Key::new(format!("{prefix}{named}"))
-        && !prefix.is_empty()
-    {
-        meant.splice(0..0, stores.iter().map(|store| store.locate(&key)));
-    }
     if meant.is_empty() {
+        if let Some(location) = &args.location {
+            return Err(missing(location));
+        }
         // The reader says what is wrong with it.
         meant.push(Location::new(named));
     }
@@ -67,8 +66,7 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         }
         answer = read(other).or(answer);
     }
-    let hint = "change the option that the error names, or use the settings, --backend and --session with which it was stored";
-    let output = answer.map_err(|error| Failure::new(chain(&error)).hint(hint))?;
+    let output = answer.map_err(|error| refused(&error, args.location.as_deref()))?;
     let (parts, _) = runtime.block_on(output.into_parts());
     match &parts[..] {
         _ if json => output::write_json(&json!({"text": text_of(&parts), "parts": parts}))?,
@@ -76,4 +74,22 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         _ => output::write_stored(&text_of(&parts))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The failure of the reader, whose words are for a model, over what is at `location`.
+fn refused(error: &ToolError, location: Option<&str>) -> Failure {
+    let Some(cause) = error.source() else {
+        let hint = "change the option that the error names; --config, --backend and --session choose what is read";
+        return Failure::usage(chain(error), hint);
+    };
+    let cause = cause.downcast_ref::<BackendError>();
+    let is_missing = cause.is_some_and(|cause| cause.kind() == ErrorKind::NotFound);
+    match location.filter(|_| is_missing) {
+        Some(location) => missing(location),
+        None => Failure::new(chain(error)).hint(ELSEWHERE),
+    }
+}
+
+fn missing(location: &str) -> Failure {
+    Failure::new(format!("nothing is stored at {location}")).hint(ELSEWHERE)
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,7 +26,9 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     let unwritable = |file: &Path| format!("the report can't be written to {}", file.display());
     const FOLDER: &str = "name a file in an existing folder";
     if let Some(file) = &args.html {
-        try_out(file).or_advise(unwritable(file), FOLDER)?;
+        // First, because a replay may take long.
+        let opened = File::options().append(true).create(true).open(file);
+        opened.or_advise(unwritable(file), FOLDER)?;
     }
     let (replayed, skipped) = replay::all(&sources, &policies)?;
     for Skipped { name, why } in &skipped {
@@ -82,59 +83,27 @@ fn advice(policy: &Policy) -> String {
     }
 }
 
-/// Tests whether `file` can be written, and leaves nothing behind. Done first, because a replay may
-/// take long.
-fn try_out(file: &Path) -> io::Result<()> {
-    if !file.exists() {
-        return File::create_new(file).and_then(|_| std::fs::remove_file(file));
-    }
-    // A pipe must not be opened twice.
-    if file.is_file() || file.is_dir() {
-        File::options().append(true).open(file)?;
-    }
-    Ok(())
-}
-
 /// Loads the policies given as `NAME=FILE` and `NAME=FOLDER`, or the built-in ones if none are given.
 /// Stores that they name are ignored.
 fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
-    let ready = READY.map(|(name, _)| name.to_owned());
+    let ready = READY.map(|(name, _)| (name.to_owned(), name.to_owned()));
     let named = match args.policies.is_empty() && args.requests.is_empty() {
         true => &ready[..],
         false => &args.policies,
     };
     let mut policies: Vec<Policy> = Vec::new();
-    for named in named {
-        // A store's URL is not a policy. Text after the `=` in its query is not a file name, and
-        // must not be repeated.
-        let is_name = |(name, _): &(&str, &str)| !name.contains([':', '?']);
-        let (name, file) = named
-            .split_once('=')
-            .filter(is_name)
-            .unwrap_or((named, named));
-        if name.is_empty() || file.is_empty() {
-            return Err(Failure::usage(
-                format!("--policy {named:?} lacks a name or a file"),
-                "write NAME=FILE, or only the name of a built-in policy",
-            ));
-        }
+    for (name, file) in named {
         let mut settings = settings::load(file)?;
         output::detail(&format!("policy {name} from {file}"));
         settings::forget_stores(&mut settings);
         // Settings that don't build fail before anything is replayed.
         settings::build(&settings, file)?;
         policies.push(Policy {
-            name: name.to_owned(),
-            by: RequestSource::Settings(Box::new(settings), file.to_owned()),
+            name: name.clone(),
+            by: RequestSource::Settings(Box::new(settings), file.clone()),
         });
     }
     for (name, folder) in &args.requests {
-        if !Path::new(folder).is_dir() {
-            return Err(Failure::usage(
-                format!("--requests {name}={folder} does not name a folder"),
-                "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
-            ));
-        }
         policies.push(Policy {
             name: name.clone(),
             by: RequestSource::Requests(folder.into()),

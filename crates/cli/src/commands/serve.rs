@@ -177,7 +177,8 @@ fn log_to_stderr(level: Level, as_json: bool) -> WorkerGuard {
         .with_target(false)
         .log_internal_errors(false);
     if as_json {
-        let log = log.json().flatten_event(true).finish();
+        let log = log.json().flatten_event(true).with_span_list(false);
+        let log = log.finish();
         log.with(levels).with(once).init();
     } else {
         log.finish().with(levels).with(once).init();

@@ -10,9 +10,7 @@ use crate::failure::{Failure, chain};
 use crate::{output, settings, stores, units};
 
 pub(crate) fn ls(url: Option<&StoreUrl>, json: bool) -> Result<ExitCode, Failure> {
-    let of_user = || Ok(settings::stores_of_user()?.swap_remove(0));
-    let url = &url.cloned().map_or_else(of_user, Ok)?;
-    output::detail(&format!("store {url}"));
+    let url = &url.cloned().map_or_else(settings::store_in_use, Ok)?;
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let store = stores::existing(url)?;

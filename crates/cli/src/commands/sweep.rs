@@ -19,16 +19,17 @@ pub(super) const NOT_SWEPT: &str = "nothing was swept";
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     let (mut stores, mut live) = (args.stores.clone(), args.live.clone());
     if stores.is_empty() {
-        stores = settings::stores_of_user()?;
-        // Nobody knows who else uses stores that settings name.
         let own = settings::user_store()?;
-        if let Some(other) = stores.iter().find(|store| **store != own) {
+        let (named, _) = settings::named(&args::OfUser::default(), || Ok(own.clone()))?;
+        // Nobody knows who else uses stores that settings name.
+        if let Some(other) = stores::named_in(&named).find(|store| **store != own) {
             return Err(Failure::usage(
                 format!("the user's settings name another store, {other}"),
                 "name the stores to sweep, and every folder of transcripts of their users with --live",
             ));
         }
-        output::note(&format!("the store is {}", stores[0]));
+        output::note(&format!("the store is {own}"));
+        stores = vec![own];
         if !args.nothing_is_live {
             live.extend(transcripts::folders(&Home::required()?).or_fail(NOT_SWEPT)?);
         }
@@ -101,7 +102,7 @@ pub(super) fn sweep(
     let progress = Progress::new("folders of transcripts");
     for (read, folder) in live.iter().enumerate() {
         output::detail(&format!("transcripts in {}", folder.display()));
-        progress.show(read + 1, live.len(), read as f64 / live.len() as f64);
+        progress.show(read + 1, live.len());
         kept = kept
             .folder(folder)
             .or_refuse(NOT_SWEPT, "pass only folders of transcripts in text files")?;

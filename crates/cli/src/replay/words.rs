@@ -43,8 +43,8 @@ pub(crate) fn overview(
         [
             name,
             relative(total.bill(prices)),
-            relative(total.bill_with_pages(prices)),
-            format!("{:.1}", 100.0 * by_call(total, total.pages)),
+            relative(total.bill_with_reads(prices)),
+            format!("{:.1}", 100.0 * by_call(total, total.reads)),
             share_of(names.seen, names.needed),
             share_of(lines.seen, lines.needed),
         ]
@@ -85,11 +85,11 @@ pub(crate) fn overview(
 /// The policy that costs least with the reads that it causes, by its place: 0 if none costs less than doing nothing. Of
 /// those that cost the same percentage, the one that hides least.
 pub(crate) fn cheapest(totals: &[Figures], prices: &Prices) -> usize {
-    let none = totals[0].bill_with_pages(prices);
+    let none = totals[0].bill_with_reads(prices);
     let rank = |place: &usize| {
         let total = &totals[*place];
         let names = total.seen.count(Kind::Name);
-        let cost = (100.0 * ratio(total.bill_with_pages(prices), none)).round() as u64;
+        let cost = (100.0 * ratio(total.bill_with_reads(prices), none)).round() as u64;
         (cost, names.needed - names.seen)
     };
     (0..totals.len()).min_by_key(rank).unwrap_or_default()
@@ -103,12 +103,20 @@ pub(crate) fn verdict(
     prices: &Prices,
 ) -> String {
     let best = cheapest(totals, prices);
+    let cost = |total: &Figures| {
+        let part = ratio(total.bill_with_reads(prices), totals[0].bill(prices));
+        format!("{:.0} %", 100.0 * part)
+    };
     if best == 0 {
-        return "No policy would have cost noticeably less than doing nothing, reading back included."
-            .to_owned();
+        let all = names.iter().zip(totals).skip(1);
+        let all = all.map(|(name, total)| format!("{} {}", output::visible(name), cost(total)));
+        let all = all.collect::<Vec<_>>().join(", ");
+        return format!(
+            "No policy would have cost noticeably less than doing nothing, reading back included: {all}."
+        );
     }
     let (name, none, total) = (names[best], totals[0], totals[best]);
-    let (bill, was) = (total.bill_with_pages(prices), none.bill(prices));
+    let (bill, was) = (total.bill_with_reads(prices), none.bill(prices));
     let (these, they) = match transcripts {
         1 => ("this transcript".to_owned(), "it"),
         several => (format!("these {several} transcripts"), "they"),
@@ -134,14 +142,14 @@ pub(crate) fn verdict(
         ),
     };
     format!(
-        "{}{}, {these} would have cost {:.0} % of what {they} did{money}, reading back included; the model {seen}.",
+        "{}{}, {these} would have cost {} of what {they} did{money}, reading back included; the model {seen}.",
         if names.len() > 2 {
             "Cheapest: under "
         } else {
             "Under "
         },
         output::visible(name),
-        100.0 * ratio(bill, was),
+        cost(&total),
     )
 }
 

@@ -75,7 +75,11 @@ fn an_installation_works_and_is_taken_back() {
 
     let ran = offcut(home.path(), &["uninstall", "claude-code"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.out.contains("is as it was before"), "{}", ran.out);
+    assert!(
+        ran.out.contains("is as it was without Offcut"),
+        "{}",
+        ran.out
+    );
     let text = std::fs::read_to_string(&settings).unwrap();
     assert_eq!(text, "{\n  \"model\": \"opus\"\n}\n");
 }
@@ -211,8 +215,7 @@ fn the_agent_may_read_the_store_of_the_settings() {
 #[test]
 fn results_of_gemini_cli_stay_in_its_own_folder() {
     let home = tempfile::tempdir().unwrap();
-    let store = home.path().join(".gemini/tmp/project/offcut/store");
-    std::fs::create_dir_all(store.join("s1")).unwrap();
+    let store = home.path().join(".gemini/tmp/PROJECT/offcut/store");
     offcut(home.path(), &["install", "gemini-cli"]);
     let ran = offcut(home.path(), &["uninstall", "gemini-cli"]);
     let stay = format!("Stored results stay in {};", store.display());
@@ -338,9 +341,9 @@ fn errors_say_what_to_do() {
     let cases: [(&[&str], &str, &str); 2] = [
         (&["install", "claud"], "tip:", "'claude-code'"),
         (
-            &["install", "claude-code", "--program", "/no/such"],
-            "hint:",
-            "there is no program at /no/such",
+            &["install", "pi", "--project"],
+            "--help",
+            "a value is required",
         ),
     ];
     for (args, remedy, expected) in cases {
@@ -445,6 +448,12 @@ fn an_installation_says_at_once_what_keeps_it_from_working() {
         ),
         ("max_length_for_trunc = 9000\n", false, ""),
         ("preset = \"eino\"\n", false, ""),
+        (include_str!("../../policies/eino.toml"), false, ""),
+        (
+            "preset = \"eino\"\nbackend = \".offcut\"\n",
+            false,
+            ".offcut is another directory wherever the agent runs",
+        ),
     ] {
         std::fs::write(&settings, text).unwrap();
         for verb in ["install", "doctor"] {
@@ -470,6 +479,10 @@ fn an_installation_says_at_once_what_keeps_it_from_working() {
             checked.err
         );
     }
+    std::fs::write(&settings, "names = \"short\"\n").unwrap();
+    let ran = offcut(home.path(), &["install", "claude-code", "-q"]);
+    let is_quiet = !ran.out.contains("note ") && ran.out.contains("problem ");
+    assert!(is_quiet, "{}", ran.out);
     let ran = offcut(home.path(), &["install", "claude-code", "--json"]);
     let told: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(told["outcome"], "unchanged");

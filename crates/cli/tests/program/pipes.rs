@@ -95,7 +95,6 @@ fn l1_any_input_passes() {
     for (command, input) in [
         (&["clear"][..], "{\"messages\": "),
         (&["clear"], "{\"no\": 1}"),
-        (&["clear", "--format", "gemini"], &*conversation()),
         (&["truncate", "--tool", "f", "--arguments", "{"], "text"),
     ] {
         let ran = run(&[command, &from].concat(), input);

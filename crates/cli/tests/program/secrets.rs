@@ -78,7 +78,7 @@ fn o4_no_argument_with_a_secret_is_shown() {
         let with_equals = format!("--backend={url}");
         let as_policy = format!("mine={url}");
         let misspelt = format!("--backnd={url}");
-        let commands: [&[&str]; 30] = [
+        let commands: [&[&str]; 29] = [
             &[
                 "truncate",
                 "--config",
@@ -118,7 +118,6 @@ fn o4_no_argument_with_a_secret_is_shown() {
                 url,
             ],
             &["clear", "--config", "eino", "--backend", url],
-            &["clear", "--backend", store, "--format", url],
             &["clear", "--config", "eino", "--backend", store, url],
             &["read", "--config", "eino", "--backend", url, "trunc/a"],
             &["read", "--config", "eino", "--backend", store, url],

@@ -260,8 +260,7 @@ fn the_server_of_a_wrapped_agent_is_found_while_it_runs() {
 fn a_wrapped_agent_ends_with_its_wrapper() {
     let user = User::new();
     let claude = user.path("claude");
-    // As a shell runs it, without `#!`.
-    let script = "trap 'exit 7' TERM\nkill -TERM $PPID\nsleep 60 >&- 2>&- & wait\n";
+    let script = "#!/bin/sh\ntrap 'exit 7' TERM\nkill -TERM $PPID\nsleep 60 >&- 2>&- & wait\n";
     fs::write(&claude, script).unwrap();
     fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
     let mut wrap = command(&["wrap", "claude"]);

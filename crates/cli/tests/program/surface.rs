@@ -80,7 +80,7 @@ fn the_help_has_groups_and_each_command_ends_with_examples_and_its_page() {
 }
 
 #[test]
-fn completions_know_policies_agents_formats_and_levels() {
+fn completions_know_agents_formats_and_levels() {
     let complete = |line: &str| {
         let script = format!(
             "source <(\"$OFFCUT\" completions bash); COMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
@@ -89,11 +89,8 @@ fn completions_know_policies_agents_formats_and_levels() {
         bash(&script).out
     };
     for (line, word) in [
-        ("offcut run --config", "gentle"),
-        ("offcut replay --policy", "cache-friendly"),
-        ("offcut config check", "eino"),
+        ("offcut config default", "eino"),
         ("offcut install", "claude-code"),
-        ("offcut wrap", "opencode"),
         ("offcut read --definition", "gemini"),
         ("offcut serve --log", "debug"),
         ("offcut status --color", "never"),
@@ -104,13 +101,13 @@ fn completions_know_policies_agents_formats_and_levels() {
             "{line}: {found}"
         );
     }
-    let zsh = succeed(&["completions", "zsh"], "");
-    assert!(
-        zsh.contains(r#"{_alternative "policies\:policy\:(recommended "#)
-            && zsh.contains("_files -/")
-    );
-    let fish = succeed(&["completions", "fish"], "");
-    assert!(fish.contains(r#"-l config -d"#) && fish.contains("-r -F -a \"recommended\\t''"));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = succeed(&["completions", shell], "");
+        assert!(
+            script.contains("sweep") && !script.contains("tidy"),
+            "{shell}"
+        );
+    }
 }
 
 #[test]
@@ -230,6 +227,11 @@ fn quiet_leaves_results_and_errors_and_verbose_says_what_is_read() {
     );
     assert!(said(&["sweep", "-v", &store, "--live", &chat]).contains("read: transcripts in "));
     assert!(said(&["replay", "-v", "-q", &chat]).contains("cannot be used with"));
+    let listed = run_command(
+        command(&["store", "ls", "-v"]).env("OFFCUT_HOME", folder.path()),
+        "",
+    );
+    assert_eq!(listed.err.lines().count(), 1, "{listed:?}");
     // After a wrapped command's name, they are its own.
     let run = command(&["run", "--backend", &store, "echo", "-v", "-q"])
         .output()

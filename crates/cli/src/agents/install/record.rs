@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::file::{AgentFile, because};
@@ -22,6 +21,8 @@ pub(super) struct Record {
     had_file: bool,
     /// The file's text after the change.
     pub(super) written: String,
+    /// The folders above it that were made for it, the innermost first.
+    folders: Vec<PathBuf>,
 }
 
 /// A file of an agent, which changes together with its record and the backup. These can be read by their user alone:
@@ -32,6 +33,8 @@ pub(super) struct Tracked {
     pub(super) json: AgentFile,
     pub(super) backup: AgentFile,
     pub(super) record: Option<Record>,
+    /// The folders above the file that were made for it or have to be, the innermost first.
+    pub(super) folders: Vec<PathBuf>,
 }
 
 impl Tracked {
@@ -42,9 +45,16 @@ impl Tracked {
         let json = kept("json")?;
         let problem = "it is damaged; remove it, and Offcut's lines from the agent's settings";
         let record = json.bytes().map(serde_json::from_slice).transpose();
+        let record: Option<Record> = record.map_err(because(json.path(), problem))?;
+        let above = path.ancestors().skip(1);
+        let missing = above.take_while(|folder| !folder.exists());
         Ok(Self {
             file: AgentFile::read(path)?,
-            record: record.map_err(because(json.path(), problem))?,
+            folders: match &record {
+                Some(record) => record.folders.clone(),
+                None => missing.map(PathBuf::from).collect(),
+            },
+            record,
             backup: kept("backup")?,
             json,
         })
@@ -54,12 +64,6 @@ impl Tracked {
     pub(super) fn original(&self) -> Option<&[u8]> {
         let record = self.record.as_ref().filter(|record| record.had_file);
         record.and_then(|_| self.backup.bytes())
-    }
-
-    /// The settings before the change; empty if they are unknown.
-    pub(super) fn before(&self) -> Value {
-        let known = self.original().and_then(|_| self.backup.json().ok());
-        known.unwrap_or_default()
     }
 
     /// Gives the file the bytes before the change, if these are known and it is as the change left it. Returns true if
@@ -83,6 +87,7 @@ impl Tracked {
             additions,
             had_file: original.is_some(),
             written,
+            folders: self.folders.clone(),
         };
         // Pretty, since a person may look for a file here.
         self.json.set(serde_json::to_vec_pretty(&record).ok());

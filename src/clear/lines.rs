@@ -313,7 +313,7 @@ impl Drafts<'_> {
             ..Draft::new(hint.kind, hint.bytes, self.tool, String::new())
         };
         // Words of our own are said anew. Others stay, since they may say something that is said nowhere else.
-        let is_usual = self.session.prose.of_hint(&draft, self.session.reader()) == hint.prose;
+        let is_usual = (self.session.prose).is_usual(&draft, self.session.reader());
         draft.words = (!is_usual).then(|| hint.prose.clone());
         draft.hint.kind = Kind::Cleared;
         Shown {

@@ -20,7 +20,9 @@ use crate::hint::Kind;
 use crate::middleware::Turn;
 use crate::preview::text::utf8::text_of;
 use crate::read_back::{shows_only, texts_in};
-use crate::report::{CountKind, Decision, ErrorSource, Outcome, Reason, Report, TokenCount};
+use crate::report::{
+    CountKind, Decision, ErrorSource, Outcome, Reason, Report, Subject, TokenCount,
+};
 use crate::rounds::last_turn;
 use crate::session::Session;
 use crate::slots::{Anchor, Memory, Overlay, Place, Slots};
@@ -381,7 +383,8 @@ impl Stores<'_> {
             Err(Some(error)) => rule.apply(decision, error).map_err(NotDone::Failed)?,
             Err(None) => true,
         };
-        if is_kept {
+        // Nobody can be asked again for what a user has said.
+        if is_kept || decision.subject == Subject::UserText {
             return Err(NotDone::Kept(Reason::StoreFailed));
         }
         decision.outcome = Outcome::Lost;

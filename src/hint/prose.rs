@@ -169,6 +169,19 @@ impl Prose {
         self.join(&said, &values)
     }
 
+    /// Returns true if a hint has the words of ours about what it names, for the `reader` or any other.
+    pub(crate) fn is_usual(&self, draft: &Draft, reader: Option<&str>) -> bool {
+        let said = &*draft.hint.prose;
+        let any = self.of_hint(draft, Some("\0"));
+        let named = any.split_once('\0').and_then(|(before, after)| {
+            let rest = said.strip_prefix(before)?;
+            rest.strip_suffix(after)
+        });
+        // A longer or freer name may say what is said nowhere else.
+        named.is_some_and(|name| is_tool_name(name) || reader == Some(name))
+            || said == self.of_hint(draft, None)
+    }
+
     /// A length in bytes that no sentences of a hint reach, in any language.
     pub(crate) fn longest(&self, reader: Option<&str>, location: &str) -> usize {
         MAX_BUILT_IN
@@ -258,6 +271,12 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
 fn head(name: &str) -> String {
     let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     name[..name.floor_char_boundary(MAX_NAME)].replace(is_odd, "?")
+}
+
+/// Returns true for a name that all providers accept for a tool.
+fn is_tool_name(name: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_of_name)
 }
 
 fn or_else<'n>(name: &'n str, unnamed: &'n str) -> &'n str {

@@ -461,7 +461,6 @@ async fn c5_other_words_than_ours_stay() {
         (Kind::Matches, rows.trim_end()),
     ] {
         for words in [
-            "",
             "The password is hunter2.",
             "已完整存储。",
             "Lines 5-99. 4711",

@@ -389,13 +389,19 @@ async fn c5_a_truncated_result_becomes_a_hint_that_names_the_same_location() {
 /// Saved messages may come from a process with other settings, and an agent's tools may change.
 #[tokio::test]
 async fn c5_a_hint_that_names_another_reader_is_shortened_and_names_the_reader_of_now() {
-    let said: [(_, _, fn(&str) -> String); 2] = [
-        (Language::English, "Old result of grep.", |name| {
-            format!(" Read it with {name}.")
-        }),
-        (Language::Chinese, "grep 的旧结果。", |name| {
-            format!("可用 {name} 读取。")
-        }),
+    let said = [
+        (
+            Language::English,
+            [
+                "Stored in full.",
+                "Old result of grep.",
+                " Read it with NAME.",
+            ],
+        ),
+        (
+            Language::Chinese,
+            ["已完整存储。", "grep 的旧结果。", "可用 NAME 读取。"],
+        ),
     ];
     let names = [
         None,
@@ -407,7 +413,7 @@ async fn c5_a_hint_that_names_another_reader_is_shortened_and_names_the_reader_o
         .into_iter()
         .flat_map(|one| names.map(|other| (one, other)));
     for (before, after) in pairs {
-        for (language, old, read_with) in said {
+        for (language, [truncated, cleared, reader]) in said {
             let store = memory();
             let named = |name: Option<&str>| {
                 let builder = eager(&store).max_length_for_trunc(2_000).language(language);
@@ -424,13 +430,12 @@ async fn c5_a_hint_that_names_another_reader_is_shortened_and_names_the_reader_o
             assert_eq!(outcome, Outcome::Shortened, "{before:?} {after:?}");
             let hint = Hint::parse(text(content(&messages[1]))).unwrap();
             // No provider takes a tool of that name, so it may be anything.
-            let expected = match before {
-                Some("my reader") if after != before => match language {
-                    Language::Chinese => format!("已完整存储。{}", read_with("my reader")),
-                    _ => format!("Stored in full.{}", read_with("my reader")),
-                },
-                _ => format!("{old}{}", after.map_or_else(String::new, read_with)),
+            let (words, name) = match before {
+                Some("my reader") if after != before => (truncated, before),
+                _ => (cleared, after),
             };
+            let reader = name.map(|name| reader.replace("NAME", name));
+            let expected = format!("{words}{}", reader.unwrap_or_default());
             assert_eq!(hint.prose, expected, "{before:?} {after:?}");
         }
     }

@@ -97,10 +97,11 @@ impl ToolReduction {
     /// would take little room without it.
     #[must_use]
     pub fn with_previews_of_at_most(&self, bytes: usize) -> Self {
-        Self::over(Session {
-            longest_preview: bytes,
-            ..self.session.clone()
-        })
+        let mut shared = Shared::clone(&self.session);
+        for policy in shared.policies.values_mut().chain([&mut shared.default]) {
+            policy.preview_length = policy.preview_length.capped(bytes);
+        }
+        self.with(shared)
     }
 
     /// Returns the same reduction with new hints that name the reader `name`, or none.
@@ -121,10 +122,15 @@ impl ToolReduction {
         let (settings, hooks) = (&shared.settings, shared.default.hooks.clone());
         (shared.default, shared.policies) =
             policies(settings, &hooks, &shared.prose, &shared.gen_ids)?;
-        Ok(Self::over(Session {
+        Ok(self.with(shared))
+    }
+
+    /// The same store and session with a configuration of its own.
+    fn with(&self, shared: Shared) -> Self {
+        Self::over(Session {
             shared: Arc::new(shared),
             ..self.session.clone()
-        }))
+        })
     }
 
     /// Truncates `output` for the model. A result over the limit, or with a text over

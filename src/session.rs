@@ -25,8 +25,6 @@ pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,
     pub(crate) roots: Roots,
     pub(crate) meter: Meter,
-    /// Maximum length in bytes of previews of new results, whatever the configuration.
-    pub(crate) longest_preview: usize,
 }
 
 /// State shared by all sessions.

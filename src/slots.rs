@@ -27,16 +27,16 @@ pub(crate) struct Slots<'c> {
 }
 
 impl<'c> Slots<'c> {
-    /// Reads `conversation` from the message with index `from` on. Some items stand for `originals`: the digests of those, by
-    /// their own. Counts no tokens.
+    /// Reads `conversation` from the message with index `from` on. Some items stand for `originals`: the slots of those, by
+    /// their own digests. A copy of such an item stands for itself. Counts no tokens.
     pub(crate) fn of(
         conversation: &'c dyn Conversation,
         from: usize,
-        originals: &HashMap<u128, u128>,
+        originals: &HashMap<u128, Vec<SlotId>>,
     ) -> Self {
         let mut read = read(conversation, from);
         let items = &mut read.items;
-        let (mut seen, mut call_ids) = (HashMap::new(), HashSet::new());
+        let (mut seen, mut call_ids) = (HashMap::<u128, u32>::new(), HashSet::new());
         for at in 0..items.len() {
             let texts = items[at].content.texts();
             let (print, bytes) = identity(&items[at].content, &texts);
@@ -53,10 +53,14 @@ impl<'c> Slots<'c> {
                 call,
                 is_error,
             };
-            let digest = originals.get(&print).copied().unwrap_or(print);
-            let nth: &mut u32 = seen.entry(digest).or_default();
-            item.id = SlotId { digest, nth: *nth };
-            *nth = nth.saturating_add(1);
+            let next = |digest: u128| seen.get(&digest).copied().unwrap_or_default();
+            let mut replaced = originals.get(&print).into_iter().flatten();
+            let replaced = replaced.find(|slot| slot.nth == next(slot.digest));
+            item.id = replaced.copied().unwrap_or_else(|| SlotId {
+                digest: print,
+                nth: next(print),
+            });
+            seen.insert(item.id.digest, item.id.nth.saturating_add(1));
             match item.content {
                 ItemContent::Result { .. } => item.repeats_id = !call_ids.insert(item.call_id),
                 ItemContent::Call(_) => {}

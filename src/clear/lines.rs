@@ -1,7 +1,7 @@
 //! Drafts what takes the place of a result, a call's arguments or a user's text: a line for each part, a hint that names
 //! where its content is, or will be.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use crate::format::PartRef;
 use crate::handler::Replacement;
 use crate::hint::{Draft, Kind};
 use crate::json::Frame;
-use crate::ours::{ApparentHint, MAX_LINK, SEVERAL, cleared_arguments};
+use crate::ours::{MAX_LINK, cleared_arguments};
 use crate::preview::Previewer;
 use crate::preview::text::lines::count_lines;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Subject};
@@ -57,7 +57,7 @@ pub(super) enum Content {
 /// The line that replaces one part of a result.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Its text, if the name of its content is free and apparent hints of ours are ours.
+    /// Its text, if the name of its content is free.
     pub(super) text: String,
     pub(super) origin: Origin,
 }
@@ -76,34 +76,6 @@ pub(super) enum Origin {
         content: Bytes,
         draft: Box<Draft>,
     },
-    /// It is where apparent hints of ours lead, if they agree with what is stored there. Otherwise the other line
-    /// counts, because the part is an ordinary text.
-    Apparent(Vec<Shown>, Box<Line>),
-}
-
-/// A hint in the conversation that may be ours.
-#[derive(Debug)]
-pub(super) struct Shown {
-    pub(super) own: ApparentHint,
-    /// The hint that replaces it, but for its preview.
-    pub(super) draft: Draft,
-    pub(super) previewer: Previewer,
-    /// Maximum number of bytes of the new hint's preview.
-    pub(super) budget: usize,
-    /// Maximum number of bytes of its preview when it was truncated.
-    pub(super) was_previewed_in: usize,
-}
-
-impl Shown {
-    /// The hint that replaces it, with this preview. One that leads nowhere stays.
-    pub(super) fn text(&self, session: &Session, preview: String) -> String {
-        let Some(stored) = &self.own.stored else {
-            return self.own.hint.render();
-        };
-        let mut draft = self.draft.clone();
-        draft.hint.preview = preview;
-        session.hint(draft, Some(stored.location.clone()))
-    }
 }
 
 impl SlotEdit {
@@ -131,12 +103,6 @@ impl SlotEdit {
     /// Returns true if the item is to be replaced.
     pub(super) fn goes(&self) -> bool {
         !matches!(self.content, Content::Kept)
-    }
-
-    /// Returns true if only the store can tell what its lines become.
-    pub(super) fn has_to_be_compared(&self) -> bool {
-        matches!(&self.content, Content::Lines(lines)
-            if lines.iter().any(|line| matches!(line.origin, Origin::Apparent(..))))
     }
 
     /// Number of tokens fewer, including those of the arguments.
@@ -175,7 +141,7 @@ impl SlotEdit {
 }
 
 /// Joins lines into one text, leaving out empty ones.
-pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     lines.join("\n")
 }
@@ -201,15 +167,12 @@ pub(super) struct Drafts<'d> {
 }
 
 impl Drafts<'_> {
-    /// The line for a part. `number` counts the result's parts from 1.
+    /// The line for a part that is not a hint of ours. `number` counts the result's parts from 1.
     pub(super) fn part(&mut self, part: PartRef<'_>, number: usize) -> Line {
         let (content, mime) = match part {
             PartRef::Text(text) => {
-                let own = self.session.apparent_hints(self.policy, text);
-                if let Some(line) = own.and_then(|own| self.hints(text, own, number)) {
-                    return line;
-                }
-                let line = self.text(text, number);
+                let (content, preview) = (text.as_bytes().to_vec(), self.preview(text));
+                let line = self.store(content.into(), None, preview, number);
                 if line.text.len() < text.len() {
                     return line;
                 }
@@ -243,86 +206,12 @@ impl Drafts<'_> {
         self.store(content, Some(mime), preview, number)
     }
 
-    /// The line for an ordinary text.
-    fn text(&mut self, text: &str, number: usize) -> Line {
-        let preview = self.preview(text);
-        self.store(
-            Bytes::copy_from_slice(text.as_bytes()),
-            None,
-            preview,
-            number,
-        )
-    }
-
     /// The preview of a text that is cleared.
     fn preview(&mut self, text: &str) -> String {
         let budget = self.length.bytes_for(text.len() as u64);
         let (preview, problem) = self.previewer.show(text, budget);
         self.decision.fail_first(ErrorSource::Callback, problem);
         preview
-    }
-
-    /// The line for a text that may be hints of ours; `None` if it is certainly an ordinary text.
-    fn hints(&mut self, text: &str, own: Vec<ApparentHint>, number: usize) -> Option<Line> {
-        let mut locations = HashSet::new();
-        let is_new = |own: &ApparentHint| {
-            let stored = own.stored.as_ref();
-            stored.is_none_or(|stored| locations.insert(stored.key.clone()))
-        };
-        if text.len() > SEVERAL && !own.iter().all(is_new) {
-            return None;
-        }
-        let nowhere = own.iter().filter(|own| own.stored.is_none());
-        let nowhere: usize = nowhere.map(|own| own.hint.render().len() + 1).sum();
-        self.room = self.room.checked_sub(nowhere)?;
-        if own.iter().all(|own| own.stored.is_none()) {
-            return Some(Line {
-                text: text.to_owned(),
-                origin: Origin::There(Vec::new()),
-            });
-        }
-        let (mut texts, mut shown) = (Vec::new(), Vec::new());
-        for own in own {
-            let one = self.shown(own);
-            // The final preview is made from the stored content. Until that has been read, the shown
-            // preview is used instead, because it gives a preview of the same length.
-            let before = &one.own.hint.preview;
-            let (preview, _) = one.previewer.show(before, one.budget);
-            texts.push(one.text(self.session, preview));
-            shown.push(one);
-        }
-        let otherwise = self.text(text, number);
-        Some(Line {
-            text: join(texts.iter().map(String::as_str)),
-            origin: Origin::Apparent(shown, Box::new(otherwise)),
-        })
-    }
-
-    /// A hint in the conversation, and its replacement if it is one of ours.
-    fn shown(&self, own: ApparentHint) -> Shown {
-        let hint = &own.hint;
-        // At most what is shown now: text that was not worth showing then is not worth it now. The words of a page say
-        // which lines it showed, so no others stand below them.
-        let budget = match hint.kind {
-            Kind::Page { .. } | Kind::Matches => 0,
-            _ => self.length.bytes_for(hint.bytes).min(hint.preview.len()),
-        };
-        let mut draft = Draft {
-            hint: hint.clone(),
-            subject: self.decision.subject,
-            ..Draft::new(hint.kind, hint.bytes, self.tool, String::new())
-        };
-        // Words of our own are said anew. Others stay, since they may say something that is said nowhere else.
-        let is_usual = self.session.prose.of_hint(&draft, self.session.reader()) == hint.prose;
-        draft.words = (!is_usual).then(|| hint.prose.clone());
-        draft.hint.kind = Kind::Cleared;
-        Shown {
-            draft,
-            previewer: self.previewer.clone(),
-            budget,
-            was_previewed_in: self.policy.preview_length.bytes_for(hint.bytes),
-            own,
-        }
     }
 
     /// Uses up room for a line that does not lead into a store; `false` if too little is left.

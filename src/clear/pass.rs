@@ -1,5 +1,5 @@
-//! A clear pass, in three steps: deciding reads a borrowed conversation, storing has none at hand, and applying does no
-//! I/O and can't fail (L2).
+//! A clear pass, in three steps: deciding reads a borrowed conversation, and what is stored where hints of ours lead; storing
+//! has no conversation at hand, and applying does no I/O and can't fail (L2).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,20 +7,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::lines::{Content, Line, Origin, Shown, SlotEdit, join};
-use super::propose::{Bounds, choose};
+use super::lines::{Content, Line, Origin, SlotEdit};
+use super::propose::{Bounds, Old, Planner, length_of};
 use super::scan::count;
-use crate::backend::content::{Stored, Target};
+use crate::backend::content::Target;
 use crate::backend::{Backend, BackendError, ErrorKind, Location};
+use crate::config::Policy;
 use crate::content::Part;
 use crate::decisions::{Decided, Moment, WrittenPart};
 use crate::error::OffloadError;
+use crate::format::PartRef;
 use crate::handler::Replacement;
-use crate::hint::Kind;
+use crate::hint::{Draft, Kind};
 use crate::middleware::Turn;
+use crate::ours::{ApparentHint, SEVERAL};
+use crate::preview::Previewer;
 use crate::preview::text::utf8::text_of;
 use crate::read_back::{shows_only, texts_in};
-use crate::report::{CountKind, Decision, ErrorSource, Outcome, Reason, Report, TokenCount};
+use crate::report::{
+    CountKind, Decision, ErrorSource, Outcome, Reason, Report, Subject, TokenCount,
+};
 use crate::rounds::last_turn;
 use crate::session::Session;
 use crate::slots::{Anchor, Memory, Overlay, Place, Slots};
@@ -38,6 +44,10 @@ pub(crate) async fn pass(
     overlay: &mut Overlay<'_>,
 ) -> Result<(Report, Vec<(Place, Decided)>), OffloadError> {
     let bounds = Bounds::of(&session.settings, turn);
+    let stores = Stores {
+        session,
+        down: Mutex::default(),
+    };
     let (mut tokens, mut anchor, mut edits) = (None, None, Vec::new());
     if session.clears() && !turn.repeats_only {
         // The last request ended where the last assistant turn begins.
@@ -65,16 +75,23 @@ pub(crate) async fn pass(
             usage: anchor.map(|anchor| anchor.usage),
         });
         if counted > bounds.threshold && count_kind == CountKind::Counted {
-            let known = memory.known();
             if from > 0 {
-                slots = Slots::of(overlay, 0, &known.originals);
+                slots = Slots::of(overlay, 0, &memory.known().originals);
             }
             let slots = slots.counted(&session.meter);
             let taken = overlay.passed.clone();
-            edits = choose(session, bounds, &known, &slots, taken, counted);
+            let mut planner =
+                Planner::new(session, bounds, &memory.known(), &slots, taken, counted);
+            let mut compared = Vec::new();
+            for old in &mut planner.old {
+                compared.push(compare(&stores, &slots, old));
+            }
+            let compared = stream::iter(compared).buffered(AT_ONCE);
+            compared.collect::<()>().await;
+            edits = planner.draft(counted);
         }
     }
-    commit(session, bounds.at_least, &mut edits).await?;
+    commit(&stores, bounds.at_least, &mut edits).await?;
     let mut known = memory.known();
     let (mut report, mut new) = (Report::default(), Vec::new());
     for edit in edits {
@@ -115,24 +132,14 @@ pub(crate) async fn pass(
 /// Stores what is to leave the conversation, in the edits, which must free `at_least` tokens. Fails if the store
 /// failed and `on_offload_error` is `Fail`.
 async fn commit(
-    session: &Session,
+    stores: &Stores<'_>,
     at_least: u64,
     edits: &mut [SlotEdit],
 ) -> Result<(), OffloadError> {
-    let stores = Stores {
-        session,
-        down: Mutex::default(),
-    };
-    let mut compared = Vec::new();
-    for edit in &mut *edits {
-        compared.push(compare(&stores, edit));
-    }
-    let compared = stream::iter(compared).buffered(AT_ONCE);
-    compared.collect::<()>().await;
     give_up_if_too_little(at_least, edits);
     let mut stored = Vec::new();
     for edit in &mut *edits {
-        stored.push(store(&stores, edit));
+        stored.push(store(stores, edit));
     }
     let stored = stream::iter(stored).buffered(AT_ONCE);
     let stored: Vec<_> = stored.collect().await;
@@ -152,75 +159,70 @@ fn give_up_if_too_little(at_least: u64, edits: &mut [SlotEdit]) {
     }
 }
 
-/// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
-/// that replace them, and their sizes if no name is taken; or it stays as it is.
-async fn compare(stores: &Stores<'_>, edit: &mut SlotEdit) {
-    if !edit.has_to_be_compared() {
-        return;
-    }
-    let Content::Lines(lines) = std::mem::replace(&mut edit.content, Content::Kept) else {
-        return;
-    };
-    let mut compared = Vec::with_capacity(lines.len());
-    for line in lines {
-        match compare_line(stores, line, &mut edit.decision).await {
-            Ok(line) => compared.push(line),
-            Err(reason) => return edit.keep(reason),
+/// Compares with the store what looks like hints of ours in an old result or text. Hints that show only what is stored
+/// there get their lines; anything else is an ordinary text.
+async fn compare(stores: &Stores<'_>, slots: &Slots<'_>, old: &mut Old<'_>) {
+    for (part, number) in old.item.content.parts().iter().zip(1..) {
+        let PartRef::Text(text) = part else {
+            continue;
+        };
+        match compare_text(stores, slots, old, text).await {
+            Ok(line) => old.hints.extend(line.map(|line| (number, line))),
+            Err(reason) => return old.edit.keep(reason),
         }
-    }
-    let is_new = |line: &Line| matches!(line.origin, Origin::New { .. });
-    let is_stored = compared.iter().any(is_new);
-    if is_stored {
-        edit.decision.outcome = Outcome::Cleared;
-    }
-    let put = edit.put(&compared);
-    if edit.resize(&stores.session.meter, &put) {
-        edit.content = Content::Lines(compared);
-    } else {
-        edit.keep(match is_stored {
-            true => Reason::NoGain,
-            false => Reason::AlreadyHint,
-        });
     }
 }
 
-/// Compares apparent hints of ours with the stored content. A line of other hints is an ordinary text, which has to
-/// be stored.
-async fn compare_line(
+/// The line for a text of hints; `None` for an ordinary text. `Err` if the store can't tell.
+async fn compare_text(
     stores: &Stores<'_>,
-    line: Line,
-    decision: &mut Decision,
-) -> Result<Line, Reason> {
-    let Origin::Apparent(hints, otherwise) = line.origin else {
-        return Ok(line);
+    slots: &Slots<'_>,
+    old: &mut Old<'_>,
+    text: &str,
+) -> Result<Option<Line>, Reason> {
+    let policy = stores.session.policy(old.item.tool);
+    let Some(own) = stores.session.apparent_hints(policy, text) else {
+        return Ok(None);
     };
-    let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
-    for shown in hints {
-        let mut preview = String::new();
-        if let Some(stored) = &shown.own.stored {
-            let Some(found) = preview_of_content(stores, &shown, stored, decision).await? else {
-                return Ok(*otherwise);
-            };
-            preview = found;
-            locations.push(stored.location.clone());
-        }
-        texts.push(shown.text(stores.session, preview));
+    let stored = own.iter().filter_map(|own| own.stored.as_ref());
+    let keys: Vec<_> = stored.map(|stored| &stored.key).collect();
+    let is_listed_twice = keys.iter().collect::<HashSet<_>>().len() < keys.len();
+    let nowhere = own.iter().filter(|own| own.stored.is_none());
+    let nowhere: usize = nowhere.map(|own| own.hint.render().len() + 1).sum();
+    // Ours name each content once, and few that are gone.
+    if text.len() > SEVERAL && is_listed_twice || nowhere > old.room {
+        return Ok(None);
     }
-    Ok(Line {
-        text: join(texts.iter().map(String::as_str)),
-        origin: Origin::There(locations),
-    })
+    old.room -= nowhere;
+    let previewer = policy.previewer(old.item.tool, || slots.call_of(old.item).arguments);
+    let (mut texts, mut locations) = (Vec::with_capacity(own.len()), Vec::new());
+    for own in own {
+        let decision = &mut old.edit.decision;
+        let Some(shorter) = shorten(stores, policy, &previewer, &own, decision).await? else {
+            return Ok(None);
+        };
+        texts.push(shorter);
+        locations.extend(own.stored.map(|stored| stored.location));
+    }
+    let (text, origin) = (texts.join("\n"), Origin::There(locations));
+    Ok(Some(Line { text, origin }))
 }
 
-/// Returns the preview of the `stored` content that a hint shows; `None` if the hint shows something else.
-async fn preview_of_content(
+/// The hint that takes the place of one of ours; `None` if that shows something else than what is stored. One that leads
+/// nowhere stays.
+async fn shorten(
     stores: &Stores<'_>,
-    shown: &Shown,
-    stored: &Stored,
+    policy: &Policy,
+    previewer: &Previewer,
+    own: &ApparentHint,
     decision: &mut Decision,
 ) -> Result<Option<String>, Reason> {
-    let (hint, previewer) = (&shown.own.hint, &shown.previewer);
-    let is_short = hint.preview.len() <= shown.was_previewed_in;
+    let (session, hint) = (stores.session, &own.hint);
+    let Some(stored) = &own.stored else {
+        return Ok(Some(hint.render()));
+    };
+    let was_previewed_in = policy.preview_length.bytes_for(hint.bytes);
+    let is_short = hint.preview.len() <= was_previewed_in;
     let content = match stores.ask(&stored.backend, stored.whole(), decision).await {
         Ok(Some(content)) => content,
         // Too large to compare. A hint no longer than one of ours may be left alone.
@@ -237,17 +239,36 @@ async fn preview_of_content(
             return Err(Reason::StoreFailed);
         }
     };
-    let own = |text: &str| previewer.own(text, shown.was_previewed_in)?.ok();
-    if !shows_only(hint, &content, own) {
+    let of_user = |text: &str| previewer.own(text, was_previewed_in)?.ok();
+    if !shows_only(hint, &content, of_user) {
         return Ok(None);
     }
-    if hint.kind == Kind::Cleared && hint.preview.len() <= shown.budget {
-        return Ok(Some(hint.preview.clone()));
+    // At most what is shown now: text that was not worth showing then is not worth it now. The words of a page say
+    // which lines it showed, so no others stand below them.
+    let budget = match hint.kind {
+        Kind::Page { .. } | Kind::Matches => 0,
+        _ => {
+            let length = length_of(policy, decision.subject);
+            length.bytes_for(hint.bytes).min(hint.preview.len())
+        }
+    };
+    let mut draft = Draft {
+        hint: hint.clone(),
+        subject: decision.subject,
+        ..Draft::new(hint.kind, hint.bytes, &decision.tool, String::new())
+    };
+    // Words of our own are said anew. Others stay, since they may say something that is said nowhere else.
+    if session.prose.is_usual(&draft, session.reader()) {
+        draft.hint.prose.clear();
     }
-    let text = texts_in(hint, &content).unwrap_or(&content);
-    let (preview, problem) = previewer.show(&text_of(text), shown.budget);
-    decision.fail_first(ErrorSource::Callback, problem);
-    Ok(Some(preview))
+    draft.hint.kind = Kind::Cleared;
+    if hint.kind != Kind::Cleared || hint.preview.len() > budget {
+        let text = texts_in(hint, &content).unwrap_or(&content);
+        let (preview, problem) = previewer.show(&text_of(text), budget);
+        decision.fail_first(ErrorSource::Callback, problem);
+        draft.hint.preview = preview;
+    }
+    Ok(Some(session.hint(draft, Some(stored.location.clone()))))
 }
 
 /// Stores the content of an edit, which is then ready, or stays as it is.
@@ -294,8 +315,6 @@ async fn store_lines(
             }
             Origin::There(at) => edit.decision.locations.extend(at.iter().cloned()),
             Origin::Itself => {}
-            // It has been compared before.
-            Origin::Apparent(..) => return Err(NotDone::Kept(Reason::Unverified)),
         }
     }
     let put = edit.put(&lines);
@@ -381,7 +400,8 @@ impl Stores<'_> {
             Err(Some(error)) => rule.apply(decision, error).map_err(NotDone::Failed)?,
             Err(None) => true,
         };
-        if is_kept {
+        // Nobody can be asked again for what a user has said.
+        if is_kept || decision.subject == Subject::UserText {
             return Err(NotDone::Kept(Reason::StoreFailed));
         }
         decision.outcome = Outcome::Lost;

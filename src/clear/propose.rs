@@ -1,4 +1,5 @@
-//! Proposes what to clear, result by result: everything old that gains anything, oldest first.
+//! Proposes what to clear, result by result: everything old that gains anything, oldest first. What is old is known before
+//! the store is asked about hints, and drafted after that.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use super::lines::{Content, Drafts, Line, Origin, SlotEdit};
 use crate::backend::Key;
 use crate::backend::content::Id;
 use crate::backend::layout::Phase;
-use crate::config::{Policy, Settings};
+use crate::config::{Policy, PreviewLength, Settings};
 use crate::guard::{HandlerError, guard};
 use crate::handler::{Action, ClearHandler, ToolOutcome};
 use crate::json::{Leaving, leaving};
@@ -60,118 +61,160 @@ impl Bounds {
 pub(super) struct Planner<'a> {
     session: &'a Session,
     bounds: Bounds,
-    known: &'a Known,
     slots: &'a Slots<'a>,
-    /// Edits so far, in the order of the conversation.
+    /// Edits so far.
     edits: Vec<SlotEdit>,
-    /// The edits that keep short errors, and the results that these are.
-    short_errors: Vec<(usize, &'a Item<'a>)>,
-    /// True once short errors go too. They tell the model what not to try again.
-    takes_short_errors: bool,
+    /// Old results and texts of users, to be compared with the store and then drafted.
+    pub(super) old: Vec<Old<'a>>,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
     taken: HashSet<Place>,
     /// The names used so far, and the digest of what is stored under each.
     names: HashMap<Key, String>,
 }
 
-/// Decides about every result, oldest first, of a conversation of `counted` tokens, but for places that are `taken`.
-pub(super) fn choose<'a>(
-    session: &'a Session,
-    bounds: Bounds,
-    known: &'a Known,
-    slots: &'a Slots<'a>,
-    taken: HashSet<Place>,
-    counted: u64,
-) -> Vec<SlotEdit> {
-    let mut planner = Planner {
-        session,
-        bounds,
-        known,
-        slots,
-        edits: Vec::new(),
-        short_errors: Vec::new(),
-        takes_short_errors: false,
-        taken,
-        names: HashMap::new(),
-    };
-    for item in slots.results() {
-        planner.choose_item(item);
-        if session.settings.clear_tool_inputs {
-            planner.choose_arguments(item);
-        }
-    }
-    let policy = session.policy("");
-    if policy.backend().is_some() && policy.clears() {
-        for item in &slots.items {
-            if planner.takes_text(item, counted) {
-                planner.choose_item(item);
-            }
-        }
-    }
-    planner.choose_errors(counted);
-    planner.edits
+/// An old result or text of a user, which no handler has decided about.
+pub(super) struct Old<'a> {
+    pub(super) item: &'a Item<'a>,
+    pub(super) edit: SlotEdit,
+    /// True for a short error, which goes only if the rest is not enough: it tells the model what not to try again.
+    is_short_error: bool,
+    /// The lines for its texts that are hints of ours, by the numbers of its parts.
+    pub(super) hints: HashMap<usize, Line>,
+    /// Number of bytes left for hints that do not lead into a store.
+    pub(super) room: usize,
 }
 
 impl<'a> Planner<'a> {
-    /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
-    /// too, until it does.
-    fn choose_errors(&mut self, counted: u64) {
-        self.takes_short_errors = true;
-        let planned = self.edits.iter().filter(|edit| edit.goes());
-        let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
-        for (kept, item) in std::mem::take(&mut self.short_errors) {
-            if left <= i128::from(self.bounds.threshold) {
-                return;
-            }
-            self.choose_item(item);
-            if let Some(edit) = self.edits.pop().filter(SlotEdit::goes) {
-                left -= edit.freed();
-                self.edits[kept] = edit;
+    /// Decides what goes of a conversation of `counted` tokens, but for places that are `taken`.
+    pub(super) fn new(
+        session: &'a Session,
+        bounds: Bounds,
+        known: &Known,
+        slots: &'a Slots<'a>,
+        taken: HashSet<Place>,
+        counted: u64,
+    ) -> Self {
+        let mut planner = Planner {
+            session,
+            bounds,
+            slots,
+            edits: Vec::new(),
+            old: Vec::new(),
+            taken,
+            names: HashMap::new(),
+        };
+        for item in slots.results() {
+            planner.choose_item(known, item);
+            if session.settings.clear_tool_inputs {
+                planner.choose_arguments(known, item);
             }
         }
+        let policy = session.policy("");
+        if policy.backend().is_some() && policy.clears() {
+            for item in &slots.items {
+                if planner.takes_text(item, counted) {
+                    planner.choose_item(known, item);
+                }
+            }
+        }
+        planner
     }
 
-    /// Decides about a result or a user's text.
-    fn choose_item(&mut self, item: &'a Item<'a>) {
+    /// Drafts what goes, oldest first. Short errors go only until the conversation of `counted` tokens is below the
+    /// threshold.
+    pub(super) fn draft(mut self, counted: u64) -> Vec<SlotEdit> {
+        let (errors, others): (Vec<_>, Vec<_>) =
+            (std::mem::take(&mut self.old).into_iter()).partition(|old| old.is_short_error);
+        for old in others {
+            let edit = self.draft_one(old);
+            self.edits.push(edit);
+        }
+        let planned = self.edits.iter().filter(|edit| edit.goes());
+        let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
+        for mut error in errors {
+            let mut edit = SlotEdit::new(error.item, Outcome::Kept(Reason::ShortError));
+            if left > i128::from(self.bounds.threshold) {
+                let handled = self.handled(&mut error);
+                let going = handled.unwrap_or_else(|| self.draft_one(error));
+                if going.goes() {
+                    left -= going.freed();
+                    edit = going;
+                }
+            }
+            self.edits.push(edit);
+        }
+        self.edits.sort_by_key(|edit| edit.place);
+        self.edits
+    }
+
+    /// Decides about a result or a user's text, unless it is old and no handler decides.
+    fn choose_item(&mut self, known: &Known, item: &'a Item<'a>) {
         if self.taken.contains(&item.place) {
             return;
         }
         let policy = self.session.policy(item.tool);
         let is_final = || self.session.is_final(policy, item.content.parts());
-        let is_short_error = item.grounds.is_error
-            && policy.keep_errors
-            && item.bytes <= policy.preview_length.at_most() as u64;
+        let is_replacement = item.id.digest != item.grounds.print;
+        let is_of_handler = is_replacement && policy.hooks.clear_handler.is_some();
         let stays = item
             .reason_of_age(self.bounds.recent_rounds)
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(item.is_fixed.then_some(Reason::Ambiguous))
-            .or_else(|| self.known.settled.get(&item.grounds).copied())
-            .or_else(|| is_final().then_some(Reason::AlreadyHint))
-            .or((is_short_error && !self.takes_short_errors).then_some(Reason::ShortError));
+            .or_else(|| known.settled.get(&item.grounds).copied())
+            .or_else(|| (is_of_handler || is_final()).then_some(Reason::AlreadyHint));
         if let Some(stays) = stays {
-            if stays == Reason::ShortError {
-                self.short_errors.push((self.edits.len(), item));
-            }
             return self.edits.push(SlotEdit::new(item, Outcome::Kept(stays)));
         }
-        let mut edit = SlotEdit::new(item, Outcome::Cleared);
-        if item.place.subject == Subject::Result
-            && let Some(handler) = &policy.hooks.clear_handler
+        let mut old = Old {
+            item,
+            edit: SlotEdit::new(item, Outcome::Cleared),
+            is_short_error: item.grounds.is_error
+                && policy.keep_errors
+                && item.bytes <= policy.preview_length.at_most() as u64,
+            hints: HashMap::new(),
+            room: SEVERAL,
+        };
+        if !old.is_short_error
+            && let Some(edit) = self.handled(&mut old)
         {
-            match self.ask(&**handler, item) {
-                Ok(edit) => return self.edits.push(edit),
-                Err(error) => {
-                    let error = error.map(|error| error.to_string());
-                    edit.decision.fail_first(ErrorSource::Handler, error);
-                }
-            }
+            return self.edits.push(edit);
+        }
+        self.old.push(old);
+    }
+
+    /// The edit of a user's handler; `None` for the default treatment.
+    fn handled(&mut self, old: &mut Old<'a>) -> Option<SlotEdit> {
+        let policy = self.session.policy(old.item.tool);
+        let handler = policy.hooks.clear_handler.as_ref();
+        let handler = handler.filter(|_| old.item.place.subject == Subject::Result)?;
+        self.ask(&**handler, old.item).unwrap_or_else(|error| {
+            let decision = &mut old.edit.decision;
+            decision.fail(ErrorSource::Handler, error.to_string());
+            None
+        })
+    }
+
+    /// Drafts the lines of an old result or text.
+    fn draft_one(&mut self, old: Old<'a>) -> SlotEdit {
+        let Old {
+            item,
+            mut edit,
+            mut hints,
+            room,
+            ..
+        } = old;
+        // The store could not tell whether it is hints of ours.
+        if !edit.decision.outcome.is_change() {
+            return edit;
         }
         let mut drafts = self.drafts(item, None, &mut edit.decision);
+        drafts.room = room;
         let mut lines = Vec::new();
         for (part, number) in item.content.parts().iter().zip(1..) {
-            lines.push(drafts.part(*part, number));
+            let line = hints.remove(&number);
+            lines.push(line.unwrap_or_else(|| drafts.part(*part, number)));
         }
-        self.propose(edit, lines, policy);
+        self.propose(edit, lines, self.session.policy(item.tool))
     }
 
     /// Returns true if an item is a user's text that goes, in a conversation of `counted` tokens. In an emergency, so does
@@ -191,7 +234,7 @@ impl<'a> Planner<'a> {
 
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
     /// go.
-    fn choose_arguments(&mut self, result: &Item<'a>) {
+    fn choose_arguments(&mut self, known: &Known, result: &Item<'a>) {
         let Some((item, call)) = self.slots.call(result) else {
             return;
         };
@@ -203,7 +246,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let above = self.session.settings.clear_tool_inputs_above;
-        let known = self.known.settled.get(&item.grounds).copied();
+        let known = known.settled.get(&item.grounds).copied();
         let mut edit = SlotEdit::new(item, Outcome::Cleared);
         let stays = known
             .or((item.bytes <= above as u64).then_some(Reason::WithinLimit))
@@ -230,11 +273,12 @@ impl<'a> Planner<'a> {
             lines.push(drafts.store(content.into(), None, preview, number));
         }
         edit.frame = frame;
-        self.propose(edit, lines, policy);
+        let edit = self.propose(edit, lines, policy);
+        self.edits.push(edit);
     }
 
-    /// The names and the previewer for a result, its call's arguments or a user's text, as the `decision` says. A text of a
-    /// user gets a preview of the length that a truncated result has. `own` is a handler's id.
+    /// The names and the previewer for a result, its call's arguments or a user's text, as the `decision` says. `own` is a
+    /// handler's id.
     fn drafts<'d>(
         &'d mut self,
         item: &Item<'d>,
@@ -244,12 +288,9 @@ impl<'a> Planner<'a> {
         let session = self.session;
         let policy = session.policy(item.tool);
         let call = || self.slots.call_of(item);
-        let (id, length) = match decision.subject {
-            Subject::UserText => (Id::of_call(""), policy.preview_length),
-            Subject::Result | Subject::Arguments => {
-                let id = session.id(Phase::Clear, own, call, decision);
-                (id, policy.stub_length)
-            }
+        let id = match decision.subject {
+            Subject::UserText => Id::of_call(""),
+            Subject::Result | Subject::Arguments => session.id(Phase::Clear, own, call, decision),
         };
         let tool = match decision.subject {
             Subject::Arguments => self
@@ -266,14 +307,14 @@ impl<'a> Planner<'a> {
             tool,
             policy,
             previewer: policy.previewer(tool, || call().arguments),
-            length,
+            length: length_of(policy, decision.subject),
             room: SEVERAL,
             decision,
         }
     }
 
     /// Proposes to replace an item by lines, if that is expected to be a gain.
-    fn propose(&mut self, mut edit: SlotEdit, lines: Vec<Line>, policy: &Policy) {
+    fn propose(&self, mut edit: SlotEdit, lines: Vec<Line>, policy: &Policy) -> SlotEdit {
         let is_new = |line: &Line| matches!(line.origin, Origin::New { .. });
         edit.decision.outcome = match policy.backend() {
             None => Outcome::Lost,
@@ -281,43 +322,51 @@ impl<'a> Planner<'a> {
             Some(_) => Outcome::Shortened,
         };
         let put = edit.put(&lines);
-        let is_gain = edit.resize(&self.session.meter, &put);
-        edit.content = Content::Lines(lines);
-        // Only the store can tell whether it really is a hint of ours.
-        if !is_gain && !edit.has_to_be_compared() {
-            edit.keep(Reason::NoGain);
+        if edit.resize(&self.session.meter, &put) {
+            edit.content = Content::Lines(lines);
+        } else {
+            let leads = |line: &Line| matches!(&line.origin, Origin::There(at) if !at.is_empty());
+            edit.keep(match lines.iter().any(is_new) || !lines.iter().any(leads) {
+                true => Reason::NoGain,
+                false => Reason::AlreadyHint,
+            });
         }
-        self.edits.push(edit);
+        edit
+    }
+}
+
+/// The length of a preview of what is cleared. A text of a user gets as much as a truncated result has.
+pub(super) fn length_of(policy: &Policy, subject: Subject) -> PreviewLength {
+    match subject {
+        Subject::UserText => policy.preview_length,
+        Subject::Result | Subject::Arguments => policy.stub_length,
     }
 }
 
 /// Decisions of a user's handler: made in a plan, stored when it is committed.
 impl Planner<'_> {
-    /// Asks the handler about a result. `Err` asks for the default treatment, with the
-    /// handler's error if it made one.
+    /// Asks the handler about a result; `None` if it asks for the default treatment.
     fn ask(
         &mut self,
         handler: &dyn ClearHandler,
         item: &Item<'_>,
-    ) -> Result<SlotEdit, Option<HandlerError>> {
-        if item.id.digest != item.grounds.print {
-            return Ok(SlotEdit::new(item, Outcome::Kept(Reason::AlreadyHint)));
-        }
+    ) -> Result<Option<SlotEdit>, HandlerError> {
         let parts = item.content.parts().iter();
         let outcome = ToolOutcome {
             call: self.slots.call_of(item),
             parts: parts.map(|part| (*part).into()).collect(),
             is_error: item.grounds.is_error,
         };
-        let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
-        let replacement = match handled {
-            Action::Default => return Err(None),
-            Action::Keep => return Ok(SlotEdit::new(item, Outcome::Kept(Reason::Handler))),
+        let replacement = match guard("the clear handler", || handler.handle(outcome))? {
+            Action::Default => return Ok(None),
+            Action::Keep => {
+                return Ok(Some(SlotEdit::new(item, Outcome::Kept(Reason::Handler))));
+            }
             Action::Replace(replacement) => replacement,
         };
         let arguments = replacement.arguments.as_deref();
         let arguments = arguments.map(|text| self.arguments(item, text));
-        let arguments = arguments.transpose().map_err(Some)?.flatten();
+        let arguments = arguments.transpose()?.flatten();
         let (session, mut store, mut location) = (self.session, None, None);
         let mut edit = SlotEdit::new(item, Outcome::Lost);
         if let (Some(content), Some(backend)) =
@@ -329,7 +378,7 @@ impl Planner<'_> {
             location = Some(target.expected(backend));
             store = Some((Arc::clone(backend), target));
         }
-        let shown = replacement.show(location.as_ref()).map_err(Some)?;
+        let shown = replacement.show(location.as_ref())?;
         edit.content = Content::Given(Box::new(replacement), store);
         edit.resize(&session.meter, &shown);
         if let Some(mut arguments) = arguments {
@@ -337,7 +386,7 @@ impl Planner<'_> {
             self.taken.insert(arguments.place);
             edit.arguments = Some(Box::new(arguments));
         }
-        Ok(edit)
+        Ok(Some(edit))
     }
 
     /// Edits the arguments of the call that a result answers; `None` if they stay.

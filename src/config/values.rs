@@ -217,7 +217,7 @@ pub enum OnStoreFailure {
     /// twice, it is lost except for its preview, and the hint says so.
     #[default]
     KeepOriginal,
-    /// A preview that says it was not saved replaces the result. The rest is lost.
+    /// A preview that says it was not saved replaces the result. The rest is lost. Texts of users stay.
     PreviewOnly,
     /// The truncation or the pass fails, and nothing is changed.
     Fail,

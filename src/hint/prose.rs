@@ -14,7 +14,7 @@ use crate::report::Subject;
 /// A hint of truncation or clearing, before its location and its sentence are known.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    /// The hint without location and sentence.
+    /// The hint without location, and without a sentence unless it keeps the one that it has.
     pub hint: Hint,
     /// The tool that returned the result or was given the arguments.
     pub tool: String,
@@ -24,8 +24,6 @@ pub(crate) struct Draft {
     pub subject: Subject,
     /// Number of texts joined, once known.
     pub parts: usize,
-    /// The sentence, if an existing one must be kept.
-    pub words: Option<String>,
 }
 
 impl Draft {
@@ -40,7 +38,6 @@ impl Draft {
             mime: None,
             subject: Subject::Result,
             parts: 0,
-            words: None,
         }
     }
 }
@@ -122,8 +119,9 @@ impl Prose {
         reader: Option<&str>,
     ) -> Hint {
         draft.hint.location = location;
-        let words = draft.words.take();
-        draft.hint.prose = words.unwrap_or_else(|| self.of_hint(&draft, reader));
+        if draft.hint.prose.is_empty() {
+            draft.hint.prose = self.of_hint(&draft, reader);
+        }
         draft.hint
     }
 
@@ -131,15 +129,13 @@ impl Prose {
     /// can read the content, if hints name one.
     pub(crate) fn of_hint(&self, draft: &Draft, reader: Option<&str>) -> String {
         let (hint, language) = (&draft.hint, self.language as usize);
-        let (tool, mime) = (head(&draft.tool), draft.mime.as_deref().map(head));
+        let tool = head(&draft.tool, UNNAMED[language]);
+        let mime = head(draft.mime.as_deref().unwrap_or_default(), MEDIA[language]);
         let (parts, bytes) = (draft.parts.to_string(), hint.bytes.to_string());
         let location = hint.location.as_ref();
         let values = [
-            ("tool", or_else(&tool, UNNAMED[language])),
-            (
-                "mime",
-                or_else(mime.as_deref().unwrap_or_default(), MEDIA[language]),
-            ),
+            ("tool", &*tool),
+            ("mime", &mime),
             ("reader", reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
@@ -151,7 +147,7 @@ impl Prose {
             Kind::Cleared if !is_stored => Sentence::Gone,
             Kind::Cleared if draft.subject == Subject::Arguments => Sentence::ClearedArguments,
             Kind::Cleared if draft.subject == Subject::UserText => Sentence::ClearedUserText,
-            Kind::Cleared if mime.is_some() => Sentence::ClearedMedia,
+            Kind::Cleared if draft.mime.is_some() => Sentence::ClearedMedia,
             Kind::Cleared => Sentence::Cleared,
             _ if !is_stored => Sentence::Unsaved,
             _ => Sentence::Truncated,
@@ -167,6 +163,19 @@ impl Prose {
         let said = said.into_iter().filter(|(_, is_said)| *is_said);
         let said: Vec<Sentence> = said.map(|(sentence, _)| sentence).collect();
         self.join(&said, &values)
+    }
+
+    /// Returns true if a hint has the words of ours about what it names, for the `reader` or any other.
+    pub(crate) fn is_usual(&self, draft: &Draft, reader: Option<&str>) -> bool {
+        let said = &*draft.hint.prose;
+        let any = self.of_hint(draft, Some("\0"));
+        let named = any.split_once('\0').and_then(|(before, after)| {
+            let rest = said.strip_prefix(before)?;
+            rest.strip_suffix(after)
+        });
+        // A longer or freer name may say what is said nowhere else.
+        named.is_some_and(|name| is_tool_name(name) || reader == Some(name))
+            || said == self.of_hint(draft, None)
     }
 
     /// A length in bytes that no sentences of a hint reach, in any language.
@@ -255,13 +264,18 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
 }
 
 /// Cuts a name, which anyone may have written, and puts it on one line.
-fn head(name: &str) -> String {
+fn head(name: &str, unnamed: &str) -> String {
+    if name.is_empty() {
+        return unnamed.to_owned();
+    }
     let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     name[..name.floor_char_boundary(MAX_NAME)].replace(is_odd, "?")
 }
 
-fn or_else<'n>(name: &'n str, unnamed: &'n str) -> &'n str {
-    if name.is_empty() { unnamed } else { name }
+/// Returns true for a name that all providers accept for a tool.
+fn is_tool_name(name: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_of_name)
 }
 
 #[cfg(test)]

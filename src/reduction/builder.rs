@@ -324,7 +324,6 @@ impl Builder {
             shared: Arc::new(shared),
             roots,
             meter: Meter::new(counter),
-            longest_preview: usize::MAX,
         }))
     }
 }

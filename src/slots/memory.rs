@@ -40,9 +40,9 @@ pub(crate) struct Known {
     pub(crate) decisions: HashMap<(SlotId, Moment), Decided>,
     /// Locations of originals, the next to be looked for first.
     locations: VecDeque<Location>,
-    /// The digest of the original that each replacement stands for, where loops change their messages: the
+    /// The slots of the originals that each replacement stands for, by its digest, where loops change their messages: the
     /// occurrences of both are counted together.
-    pub(crate) originals: HashMap<u128, u128>,
+    pub(crate) originals: HashMap<u128, Vec<SlotId>>,
     /// Results that stay as they arrived.
     pub(crate) kept: HashSet<Grounds>,
     /// Items that no pass ever replaces, and the reasons.
@@ -121,8 +121,8 @@ impl Memory {
         let mut known = self.known();
         for (place, decided) in decided {
             if let Some(replaced) = items.get(&place) {
-                let print = replaced.grounds.print;
-                known.originals.insert(print, decided.slot.digest);
+                let slots = known.originals.entry(replaced.grounds.print).or_default();
+                slots.push(decided.slot);
                 known.add(vec![decided]);
             }
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::backend::Backend;
 use crate::backend::content::{Id, MAX_WHOLE, Stored, Target, suffix};
 use crate::backend::layout::Phase;
-use crate::config::{Policy, PreviewLength};
+use crate::config::Policy;
 use crate::content::{Part, ToolCall};
 use crate::read_back::{named_in, page_of_other};
 use crate::report::{Change, Decision, Outcome, Reason, Subject};
@@ -20,7 +20,6 @@ pub(super) struct Job<'a> {
     pub(super) backend: &'a dyn Backend,
     /// The largest number of bytes of text that the result may have and stay whole.
     pub(super) limit: u64,
-    pub(super) preview_length: PreviewLength,
 }
 
 impl<'a> Job<'a> {
@@ -37,7 +36,6 @@ impl<'a> Job<'a> {
                 true => u64::MAX,
                 false => policy.max_length_for_trunc as u64,
             },
-            preview_length: policy.preview_length.capped(session.longest_preview),
         })
     }
 

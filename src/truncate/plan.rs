@@ -144,7 +144,7 @@ impl ResultPlanner<'_> {
             // Shares only get smaller from here on: if one cut gains nothing now, further counts
             // won't help.
             let length = cut.iter().map(|text| text.text.len() as u64).sum();
-            let share = self.job.preview_length.bytes_for(length) / count.max(1);
+            let share = self.job.policy.preview_length.bytes_for(length) / count.max(1);
             let cuts = cut.iter().map(|text| self.cut(text, share));
             let mut cuts = cuts.collect::<Option<Vec<_>>>()?;
             // Bytes that can't be shown are stored all the same.
@@ -191,7 +191,7 @@ impl ResultPlanner<'_> {
             length += text.text.len() as u64;
         }
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
-        let budget = self.job.preview_length.bytes_for(length);
+        let budget = self.job.policy.preview_length.bytes_for(length);
         let preview = self.job.policy.preview.show(&joined, budget);
         joined.push_str(&manifest);
         self.new_cut(texts.iter().collect(), Some(manifest), &joined, preview)

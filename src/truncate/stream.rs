@@ -215,7 +215,7 @@ impl<'a> LongText<'a> {
                 text_of(&bytes).into_owned(),
             ),
             Kept::Spilled(_) | Kept::Lost => {
-                let share = job.preview_length.bytes_for(self.sketch.bytes());
+                let share = job.policy.preview_length.bytes_for(self.sketch.bytes());
                 let preview = self.sketch.show(share);
                 let mut draft = Draft::new(Kind::Truncated, self.bytes, &job.call.name, preview);
                 draft.hint.lines = Some(self.sketch.lines());

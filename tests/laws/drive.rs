@@ -2,6 +2,7 @@
 //! between, and the laws are checked after every step.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use offcut::hint::Kind;
 use offcut::preview::text::utf8::text_of;
@@ -278,12 +279,16 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
 
 /// R3: tells whether `now` is a page of stored content and the original is a stretch of that
 /// content starting at the same place. Line numbers do not count, nor do a few words before and
-/// after the stretch, which `now` shows in addition to the page.
+/// after the stretch, which `now` shows in addition to the page. The error that ended a stream is shown after all of it.
 async fn is_page_of<F: Wire, S: Subject<F>>(
     subject: &S,
     originals: &[PartContent],
     now: &[PartContent],
 ) -> bool {
+    let (originals, now) = match (originals, now) {
+        ([original, error], [now @ .., last]) if error == last => (slice::from_ref(original), now),
+        parts => parts,
+    };
     let ([original], [beside @ .., PartContent::Text(page)]) = (originals, now) else {
         return false;
     };

@@ -12,6 +12,7 @@ use offcut::backend::{
     Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
 use offcut::format::{Anthropic, Message, Messages, OpenAiChat, Plain};
+use offcut::handler::Action;
 use offcut::hint::{Hint, Kind};
 use offcut::{
     Builder, Language, OnStoreFailure, Part, PreviewLength, TokenCounter, ToolCall, ToolOutput,
@@ -382,6 +383,37 @@ fn l4_unverified_hints_free_nothing_in_any_process() {
         reduction.clear(Plain, &mut messages).await.unwrap();
         let mut elsewhere = messages.clone();
         build().clear(Plain, &mut elsewhere).await.unwrap();
+        assert_eq!(elsewhere, messages);
+    });
+}
+
+#[test]
+fn l4_a_copy_of_what_a_pass_has_put_is_cleared_as_in_any_process() {
+    block_on(async {
+        let store = Memory::named("m").unwrap();
+        let build = || {
+            let grep = ToolPolicy::new().stub_length(60);
+            let builder = builder(store.clone()).tool("grep", grep);
+            let builder = builder.clear_handler(|_| Ok(Action::Default));
+            builder.build().unwrap()
+        };
+        let round = |tool: &str, content: &str| {
+            let function = json!({"name": tool, "arguments": ""});
+            [
+                json!({"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}),
+                json!({"role": "tool", "tool_call_id": "a", "content": content}),
+                json!({"role": "assistant", "content": "done"}),
+            ]
+        };
+        let reduction = build();
+        let mut messages = round("grep", &lines(900)).to_vec();
+        reduction.clear(OpenAiChat, &mut messages).await.unwrap();
+        let put = messages[1]["content"].as_str().unwrap().to_owned();
+        messages.extend(round("cat", &put));
+        reduction.clear(OpenAiChat, &mut messages).await.unwrap();
+        assert_ne!(messages[4]["content"], put, "`cat` has shorter hints");
+        let mut elsewhere = messages.clone();
+        build().clear(OpenAiChat, &mut elsewhere).await.unwrap();
         assert_eq!(elsewhere, messages);
     });
 }

@@ -386,43 +386,58 @@ async fn c5_a_truncated_result_becomes_a_hint_that_names_the_same_location() {
     assert_eq!(stored(&store).await.len(), 1, "no second copy");
 }
 
-/// Saved messages may come from a process with other settings.
+/// Saved messages may come from a process with other settings, and an agent's tools may change.
 #[tokio::test]
-async fn c5_a_hint_that_names_another_reader_is_shortened() {
-    let names = [None, Some("read_file"), Some("read-stored.2")];
-    for (before, after) in names
+async fn c5_a_hint_that_names_another_reader_is_shortened_and_names_the_reader_of_now() {
+    let said = [
+        (
+            Language::English,
+            [
+                "Stored in full.",
+                "Old result of grep.",
+                " Read it with NAME.",
+            ],
+        ),
+        (
+            Language::Chinese,
+            ["已完整存储。", "grep 的旧结果。", "可用 NAME 读取。"],
+        ),
+    ];
+    let names = [
+        None,
+        Some("read_file"),
+        Some("read-stored.2"),
+        Some("my reader"),
+    ];
+    let pairs = names
         .into_iter()
-        .flat_map(|one| names.map(|other| (one, other)))
-    {
-        let store = memory();
-        let named = |name: Option<&str>| {
-            let builder = eager(&store).max_length_for_trunc(2_000);
-            builder
-                .preview_length(800)
-                .stub_length(90)
-                .read_file_tool_name(name)
-        };
-        let earlier = named(before).build().unwrap();
-        let call = call("a", "grep");
-        let shown = earlier.truncate(&call, lines(1_000)).await.unwrap();
-        let shown = shown.parts[0].clone();
-        let mut messages = [round("a", "grep", shown), round("b", "f", "ok")].concat();
-        let report = clear(&named(after).build().unwrap(), &mut messages).await;
-        assert_eq!(
-            report.decisions[0].outcome,
-            Outcome::Shortened,
-            "{before:?} {after:?}"
-        );
-        let hint = Hint::parse(text(content(&messages[1]))).unwrap();
-        let says = |name: Option<&str>| {
-            name.map_or(String::new(), |name| format!(" Read it with {name}."))
-        };
-        let expected = if before == after {
-            format!("Old result of grep.{}", says(after))
-        } else {
-            format!("Stored in full.{}", says(before))
-        };
-        assert_eq!(hint.prose, expected);
+        .flat_map(|one| names.map(|other| (one, other)));
+    for (before, after) in pairs {
+        for (language, [truncated, cleared, reader]) in said {
+            let store = memory();
+            let named = |name: Option<&str>| {
+                let builder = eager(&store).max_length_for_trunc(2_000).language(language);
+                let builder = builder.preview_length(800).stub_length(90);
+                builder.read_file_tool_name(name)
+            };
+            let earlier = named(before).build().unwrap();
+            let call = call("a", "grep");
+            let shown = earlier.truncate(&call, lines(1_000)).await.unwrap();
+            let shown = shown.parts[0].clone();
+            let mut messages = [round("a", "grep", shown), round("b", "f", "ok")].concat();
+            let report = clear(&named(after).build().unwrap(), &mut messages).await;
+            let outcome = report.decisions[0].outcome;
+            assert_eq!(outcome, Outcome::Shortened, "{before:?} {after:?}");
+            let hint = Hint::parse(text(content(&messages[1]))).unwrap();
+            // No provider takes a tool of that name, so it may be anything.
+            let (words, name) = match before {
+                Some("my reader") if after != before => (truncated, before),
+                _ => (cleared, after),
+            };
+            let reader = name.map(|name| reader.replace("NAME", name));
+            let expected = format!("{words}{}", reader.unwrap_or_default());
+            assert_eq!(hint.prose, expected, "{before:?} {after:?}");
+        }
     }
 }
 
@@ -451,11 +466,14 @@ async fn c5_other_words_than_ours_stay() {
         (Kind::Matches, rows.trim_end()),
     ] {
         for words in [
-            "",
             "The password is hunter2.",
             "已完整存储。",
             "Lines 5-99. 4711",
             "Stored in full. Read it with read_file. Or not.",
+            "Stored in full. Read it with hunter2, the password.",
+            "Stored in full. Read it with 密码是猎人二号.",
+            "Stored in full. Read it with .",
+            &format!("Stored in full. Read it with {}.", "x".repeat(65)),
         ] {
             let mut hint = real.clone();
             (hint.kind, hint.preview, hint.prose) = (kind, preview.to_owned(), words.to_owned());

@@ -1,11 +1,12 @@
 //! Long texts of users (C15).
 
 use crate::common::{builder, call, clear, lines, memory, outcomes, round, stored, text};
-use offcut::backend::Memory;
+use offcut::backend::{ErrorKind, Memory};
 use offcut::format::{Format, JsonText, Message, Messages, Plain, Spelled, WireFormat};
 use offcut::hint::Hint;
 use offcut::report::{Outcome, Reason, Subject};
-use offcut::{Builder, Part, Report, ToolReduction, Turn};
+use offcut::{Builder, OnStoreFailure, Part, Report, ToolReduction, Turn};
+use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 
 fn pasting(store: &Memory) -> Builder {
@@ -367,6 +368,24 @@ async fn c15_without_a_store_texts_stay() {
     let mut messages = pasted();
     let report = clear(&reduction, &mut messages).await;
     assert_eq!((outcomes(&report).len(), messages), (1, pasted()));
+}
+
+#[tokio::test]
+async fn c15_a_text_that_can_not_be_stored_stays() {
+    for rule in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
+        let store = Faulty::new(memory());
+        let reduction = pasting(&memory())
+            .backend(store.clone())
+            .on_offload_error(rule);
+        let reduction = reduction.build().unwrap();
+        store.fault_on_write(1, Fault::Fail(ErrorKind::Other));
+        let mut messages = pasted();
+        let report = clear(&reduction, &mut messages).await;
+        assert_eq!(texts(&report), [Outcome::Kept(Reason::StoreFailed)]);
+        assert_eq!(messages, pasted());
+        let report = clear(&reduction, &mut messages).await;
+        assert_eq!(texts(&report), [Outcome::Cleared]);
+    }
 }
 
 #[tokio::test]

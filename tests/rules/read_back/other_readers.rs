@@ -1,9 +1,10 @@
 //! Stored content that other readers than ours return (R3).
 
-use offcut::ToolCall;
+use futures_util::stream;
 use offcut::backend::{Backend, Memory};
 use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
+use offcut::{Chunk, ToolCall, ToolError, ToolOutput};
 use proptest::collection::vec;
 use proptest::prelude::{prop_assert_eq, proptest};
 use proptest::sample::Index;
@@ -83,6 +84,27 @@ async fn r3_another_readers_output_is_cut_to_a_page() {
             );
         }
     }
+}
+
+/// The page of a stream that broke off goes on where the stream did not.
+#[tokio::test]
+async fn r3_a_stream_that_breaks_off_is_cut_to_a_page_too() {
+    let (store, original) = (memory(), lines(400));
+    let reduction = small(&store).build().unwrap();
+    let location = store_result(&reduction, "a", original.clone()).await;
+    let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
+    let chunks = [
+        Ok(Chunk::Bytes(original[9..3_000].to_owned().into())),
+        Err(ToolError::new("the pipe broke")),
+    ];
+    let output = ToolOutput::stream(stream::iter(chunks));
+    let shown = reduction.truncate(&cat, output).await.unwrap();
+    assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged);
+    let page = Hint::parse(text(&shown.parts)).unwrap();
+    assert!(original[9..].starts_with(&page.preview), "{page:?}");
+    assert!(next_offset(&page).is_some());
+    assert_eq!(shown.interrupted.unwrap().to_string(), "the pipe broke");
+    assert_eq!(store.len(), 1, "nothing is stored");
 }
 
 #[tokio::test]
@@ -459,10 +481,10 @@ async fn r3_bytes_that_are_not_utf8_are_not_stored_again() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let content: Vec<u8> = (0..9_000_u32).map(|n| (n * 7 % 251) as u8).collect();
-    let location = store_result(&reduction, "a", offcut::ToolOutput::bytes(content.clone())).await;
+    let location = store_result(&reduction, "a", ToolOutput::bytes(content.clone())).await;
     let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
     let shown = reduction
-        .truncate(&cat, offcut::ToolOutput::bytes(content))
+        .truncate(&cat, ToolOutput::bytes(content))
         .await
         .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged);

@@ -149,7 +149,7 @@ def test_a_transcript(tmp_path, node, provider, path, format):
 
     def program(command):
         fresh()
-        options = ["--config", "recommended", "--backend", store, "--session", "a"]
+        options = ["--config", "recommended", "--backend", store, "--format", format, "--session", "a"]
         ran = subprocess.run([PROGRAM, command, *options], input=text.encode(), capture_output=True, check=True)
         return ran.stdout.decode()
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsStr;
 #[cfg(unix)]
 use std::ffi::OsString;
 #[cfg(feature = "serve")]
@@ -7,7 +8,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+#[cfg(all(feature = "serve", unix))]
+use clap::ValueEnum as _;
+#[cfg(all(feature = "serve", unix))]
+use clap::builder::OsStringValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueHint};
 use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
@@ -88,7 +93,7 @@ pub(crate) enum Command {
     /// Prints the messages to send. The conversation is a JSON list of messages, or a request's body that
     /// holds one; the output has the same form. If there is nothing to clear, or something fails, the input is passed on byte for
     /// byte. With --json, the output is {"body": …, "report": …}.
-    Clear(Reduction),
+    Clear(Conversation),
     /// Reduce a whole request, read from stdin.
     ///
     /// Prints the request to send. Every result over the limit is truncated as it would have been when it
@@ -96,7 +101,7 @@ pub(crate) enum Command {
     /// that holds one, and may be the original each time: what was decided in an earlier call is written down
     /// in the store, and is repeated byte for byte. If there is nothing to do, or something fails, the input
     /// is passed on byte for byte. With --json, the output is {"body": …, "report": …}.
-    Reduce(Reduction),
+    Reduce(Conversation),
     Read(Read),
     Sweep(Sweep),
     /// Sweep the user's store. Hooks and servers start this command.
@@ -161,6 +166,16 @@ pub(crate) struct Truncate {
     /// The arguments of the call.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
+    #[command(flatten)]
+    pub(crate) reduction: Reduction,
+}
+
+/// A conversation on stdin.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Conversation {
+    /// The format of the messages, in place of the one that is detected.
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub(crate) format: Option<WireFormat>,
     #[command(flatten)]
     pub(crate) reduction: Reduction,
 }
@@ -251,7 +266,7 @@ pub(crate) enum Config {
     /// Check that settings build and that their stores can be written to.
     Check {
         /// A .toml or .json file, or the name of a built-in policy.
-        #[arg(value_hint = ValueHint::FilePath)]
+        #[arg(value_parser = policy(), hide_possible_values = true)]
         file: String,
     },
 }
@@ -267,7 +282,7 @@ pub(crate) struct Replay {
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// A policy to replay under. May be repeated. By default, all built-in policies.
-    #[arg(long = "policy", value_name = "NAME=FILE", value_parser = policy, value_hint = ValueHint::FilePath)]
+    #[arg(long = "policy", value_name = "NAME=FILE", value_parser = named_policy(), hide_possible_values = true)]
     pub(crate) policies: Vec<(String, String)>,
     /// Requests that another policy has made of these transcripts, to be judged by the same measure: a
     /// folder with a file of JSON Lines for each transcript. May be repeated.
@@ -297,7 +312,7 @@ pub(crate) struct Replay {
 pub(crate) struct OfUser {
     /// Settings: a .toml or .json file, or the name of a built-in policy. Default: OFFCUT_HOME/offcut.toml if it is
     /// there, else recommended.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_parser = policy(), hide_possible_values = true)]
     pub(crate) config: Option<String>,
     /// Store, overriding the settings: a path, or, in a server, memory:.
     #[cfg_attr(feature = "s3", doc = "Or s3://bucket/prefix.")]
@@ -508,6 +523,45 @@ fn format() -> impl TypedValueParser<Value = WireFormat> {
     PossibleValuesParser::new(WireFormat::ALL.map(WireFormat::name)).try_map(|name| name.parse())
 }
 
+fn policy() -> Suggesting<StringValueParser> {
+    let names = READY.iter().map(|(name, _)| *name);
+    Suggesting(StringValueParser::new(), names.collect())
+}
+
+fn named_policy() -> Suggesting<impl TypedValueParser<Value = (String, String)>> {
+    let Suggesting(parser, names) = policy();
+    Suggesting(parser.try_map(|text| policy_of(&text)), names)
+}
+
+#[cfg(all(feature = "serve", unix))]
+fn agent() -> Suggesting<OsStringValueParser> {
+    let names = Agent::value_variants()
+        .iter()
+        .map(|agent| agent.facts().name);
+    Suggesting(OsStringValueParser::new(), names.collect())
+}
+
+/// Takes what another parser takes, and names values for shells to complete.
+#[derive(Clone)]
+struct Suggesting<P>(P, Vec<&'static str>);
+
+impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        self.0.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.1.iter().map(PossibleValue::new)))
+    }
+}
+
 #[cfg(feature = "serve")]
 fn level() -> impl TypedValueParser<Value = Level> {
     PossibleValuesParser::new(["error", "warn", "info", "debug"]).try_map(|level| level.parse())
@@ -530,7 +584,9 @@ pub(crate) struct Wrap {
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "AGENT"
+        value_name = "AGENT",
+        value_parser = agent(),
+        hide_possible_values = true
     )]
     pub(crate) agent: Vec<OsString>,
     #[command(flatten)]
@@ -579,7 +635,7 @@ pub(crate) struct Trial {
 }
 
 /// A policy's name and its file, or the name of a built-in one twice.
-fn policy(text: &str) -> Result<(String, String), String> {
+fn policy_of(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         // A store's URL is not a policy, and what stands after the `=` in its query must not be repeated.
         Some((name, _)) if !name.contains([':', '?']) => pair(text),

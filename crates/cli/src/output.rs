@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -15,6 +16,7 @@ use serde_json::json;
 
 use crate::failure::{Failure, OrFail as _};
 use crate::manner::Manner;
+use crate::units;
 use crate::visible::visible_text;
 pub(crate) use crate::visible::{quoted, visible};
 
@@ -279,6 +281,7 @@ pub(crate) fn table<const COLUMNS: usize>(
 /// Long work, of which one line on stderr shows how much is done, if stderr is a terminal and has no other lines.
 pub(crate) struct Progress {
     what: &'static str,
+    start: Instant,
     is_shown: bool,
 }
 
@@ -286,16 +289,25 @@ impl Progress {
     pub(crate) fn new(what: &'static str) -> Self {
         Self {
             what,
+            start: Instant::now(),
             is_shown: io::stderr().is_terminal() && !manner().quiet && !manner().verbose,
         }
     }
 
-    /// Shows that `done` of `total` are.
-    pub(crate) fn show(&self, done: usize, total: usize) {
-        if self.is_shown {
-            let mut err = anstream::stderr().lock();
-            _ = write!(err, "{CLEAR}{} {done}/{total}", self.what).and_then(|()| err.flush());
+    /// Shows that `done` of `total` are, and from the `share` of the work in them the time that is left.
+    pub(crate) fn show(&self, done: usize, total: usize, share: f64) {
+        if !self.is_shown {
+            return;
         }
+        let spent = self.start.elapsed().as_secs_f64();
+        let left = (spent / share.max(f64::EPSILON) * (1.0 - share)) as u64;
+        let left = match share > 0.0 && done < total {
+            true => format!(", {} left", units::span(left)),
+            false => String::new(),
+        };
+        let mut err = anstream::stderr().lock();
+        let line = format!("{CLEAR}{} {done}/{total}{left}", self.what);
+        _ = err.write_all(line.as_bytes()).and_then(|()| err.flush());
     }
 }
 

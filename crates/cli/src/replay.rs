@@ -23,6 +23,7 @@ mod view;
 mod words;
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::Settings;
@@ -31,6 +32,7 @@ use serde::Serialize;
 
 use crate::evidence::Read;
 use crate::failure::{Failure, OrFail as _};
+use crate::lock::locked;
 use crate::output::{self, Progress};
 use crate::settings;
 use crate::transcript::Source;
@@ -74,7 +76,9 @@ pub(crate) fn all(
     // Largest first, so that the threads finish at about the same time.
     let mut order: Vec<(usize, &Source)> = sources.iter().enumerate().collect();
     order.sort_by_key(|(_, source)| std::cmp::Reverse(source.size()));
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let size = |source: &Source| source.size() as f64;
+    let total: f64 = sources.iter().map(size).sum();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new((0, 0.0)));
     let progress = Progress::new("replayed");
     let work = || -> Result<Vec<_>, Failure> {
         let runtime = settings::runtime()?;
@@ -90,7 +94,10 @@ pub(crate) fn all(
                 Err(why) => Err(Skipped { name, why }),
             };
             outcomes.push((*index, outcome));
-            progress.show(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len());
+            let mut done = locked(&done);
+            done.0 += 1;
+            done.1 += size(source);
+            progress.show(done.0, sources.len(), done.1 / total);
         }
         Ok(outcomes)
     };

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use offcut::format::{BodyError, Messages, RequestBody, Spelled, WireFormat};
+use offcut::format::{
+    BodyError, Format as _, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat,
+};
 use offcut::{Report, Turn};
 use serde_json::Value;
 
@@ -19,7 +21,7 @@ pub(crate) enum Work {
     Reduce,
 }
 
-pub(crate) fn run(args: &args::Reduction, work: Work, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &args::Conversation, work: Work, json: bool) -> Result<ExitCode, Failure> {
     let mut read = Vec::new();
     let (text, report) = match pass(args, work, &mut read) {
         Ok(passed) => passed,
@@ -41,13 +43,13 @@ fn with_report(body: &str, report: &Report) -> Result<String, Failure> {
 
 /// Returns the body to send and the report. Once read, all of stdin is in `read`.
 fn pass(
-    args: &args::Reduction,
+    args: &args::Conversation,
     work: Work,
     read: &mut Vec<u8>,
 ) -> Result<(String, Report), Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let reduction = settings::reduction(args)?;
+    let reduction = settings::reduction(&args.reduction)?;
     *read = input::read_all()?;
     let text =
         str::from_utf8(read).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
@@ -67,10 +69,15 @@ fn pass(
         }
         Err(error) => return Err(unusable(&error)),
     };
+    let detected = body.format();
     // Without messages, any format will do.
     let any = body.messages().is_empty().then_some(WireFormat::OpenAiChat);
-    let format = body.format().or(any);
-    let format = format.ok_or_else(|| unusable(&BodyError::NoMessages))?;
+    let format = args
+        .format
+        .or(detected)
+        .or(any)
+        .ok_or_else(|| unusable(&BodyError::NoMessages))?;
+    check_format(format, detected, body.messages())?;
 
     let (tools, format) = (body.tools(), Spelled(format));
     let mut conversation = Messages::new(&format, body.messages_mut());
@@ -92,9 +99,36 @@ fn pass(
     Ok((body.to_string(), report))
 }
 
+/// Fails if `format` sees no tool in the messages and the detected format does: everything would
+/// pass unchanged.
+fn check_format(
+    format: WireFormat,
+    detected: Option<WireFormat>,
+    messages: &[JsonText],
+) -> Result<(), Failure> {
+    let is_meant =
+        |other: &WireFormat| !sees_tools(format, messages) && sees_tools(*other, messages);
+    let Some(meant) = detected.filter(is_meant) else {
+        return Ok(());
+    };
+    Err(Failure::usage(
+        format!("as {format}, the messages have no calls and no results: they look like {meant}"),
+        format!("pass --format {meant}, or omit --format"),
+    ))
+}
+
+fn sees_tools(format: WireFormat, messages: &[JsonText]) -> bool {
+    let mut is_seen = false;
+    let mut see = |piece: Piece<'_>| is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_));
+    for message in messages {
+        Spelled(format).visit(message, &mut see);
+    }
+    is_seen
+}
+
 fn unusable(problem: &dyn std::fmt::Display) -> Failure {
     Failure::usage(
         format!("stdin can't be used: {problem}"),
-        "pipe a list of messages, or a request's body with one, into this command",
+        "pipe a list of messages, or a request's body with one, into this command; --format names the format",
     )
 }

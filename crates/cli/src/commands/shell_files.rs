@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap_complete::Shell;
 
 use crate::failure::{Failure, OrFail as _};
+use crate::policies::READY;
 use crate::{help, output};
 
 /// Prints the script by which a shell completes this program's arguments.
@@ -19,8 +20,19 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
         .subcommands(shown.cloned());
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut { shown }, "offcut", &mut script);
-    output::write(&String::from_utf8_lossy(&script))?;
+    output::write(&with_files(&String::from_utf8_lossy(&script)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has zsh and fish complete files too where a policy may be named: clap gives an argument values or files.
+fn with_files(script: &str) -> String {
+    let names = READY.map(|(name, _)| name);
+    let zsh = format!("({})", names.join(" "));
+    let files = format!("{{_alternative \"policies\\:policy\\:{zsh}\" \"files\\:file\\:_files\"}}");
+    let fish = names.map(|name| format!("{name}\\t''")).join("\n");
+    let fish = format!("-r -f -a \"{fish}\"");
+    let both = fish.replacen("-f", "-F", 1);
+    script.replace(&zsh, &files).replace(&fish, &both)
 }
 
 /// Writes the manual pages into a folder.

@@ -102,7 +102,7 @@ pub(super) fn sweep(
     let progress = Progress::new("folders of transcripts");
     for (read, folder) in live.iter().enumerate() {
         output::detail(&format!("transcripts in {}", folder.display()));
-        progress.show(read + 1, live.len());
+        progress.show(read + 1, live.len(), read as f64 / live.len() as f64);
         kept = kept
             .folder(folder)
             .or_refuse(NOT_SWEPT, "pass only folders of transcripts in text files")?;

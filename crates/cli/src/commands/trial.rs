@@ -52,7 +52,9 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let all = trial.plan.runs_of_arm() as usize * 2;
     let stop = stop_at_signals()?;
     let progress = Progress::new("made");
-    let ran = trial.run(&stop, |made| progress.show(made, all));
+    let ran = trial.run(&stop, |made| {
+        progress.show(made, all, made as f64 / all as f64);
+    });
     let analysis = Analysis::new(&trial.plan, &trial.results.records, prices.as_ref());
     // Also if the trial could not go on: the runs that were made are shown.
     if json {

@@ -272,6 +272,8 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
         let both: Value = serde_json::from_str(&both).unwrap();
         let cleared = succeed(&args, &body.to_string());
         assert_eq!(both["body"].to_string(), cleared, "{format}");
+        let named = [&args[..], &["--format", format]].concat();
+        assert_eq!(succeed(&named, &body.to_string()), cleared, "{format}");
 
         // Putting back what was cleared gives the original body, byte for byte.
         let mut after: Value = serde_json::from_str(&cleared).unwrap();
@@ -465,6 +467,47 @@ fn l5_a_body_without_replaceable_texts_passes_unchanged() {
 }
 
 #[test]
+fn a_format_that_the_messages_are_not_in_is_refused() {
+    let folder = tempdir().unwrap();
+    let clear = |format: &str, messages: &Value| {
+        run(
+            &[
+                "clear",
+                "--config",
+                "eino",
+                "--backend",
+                text(folder.path()),
+                "--format",
+                format,
+            ],
+            &messages.to_string(),
+        )
+    };
+    for (is, body) in conversations() {
+        for (named, _) in conversations().iter().filter(|(named, _)| *named != is) {
+            let ran = clear(named, &body);
+            assert_eq!(
+                (ran.code, ran.out),
+                (2, body.to_string()),
+                "{is} as {named}"
+            );
+            assert!(
+                ran.err.contains(&format!("they look like {is}")),
+                "{is} as {named}: {}",
+                ran.err
+            );
+        }
+    }
+    // Before the first call, the formats can't be told apart.
+    let hi = json!([{"role": "user", "content": "hi"}]);
+    for format in ["openai-chat", "anthropic", "gemini"] {
+        let ran = clear(format, &hi);
+        assert_eq!((ran.code, ran.out), (0, hi.to_string()), "{}", ran.err);
+    }
+    assert_eq!(clear("gemini", &json!([])).code, 0);
+}
+
+#[test]
 fn wrong_options_of_a_page_are_errors() {
     let folder = tempdir().unwrap();
     let from = ["--config", "eino", "--backend", text(folder.path())];
@@ -545,7 +588,7 @@ fn errors_name_the_problem_and_the_remedy() {
         said.contains("line 1") && said.contains("did you mean `preview_length`?"),
         "{said}"
     );
-    let unknown = run(&["read", "--definition", "morse"], "");
+    let unknown = run(&["clear", "--format", "morse"], "[]");
     assert!(
         unknown.code == 2 && unknown.err.contains("openai-responses"),
         "{unknown:?}"

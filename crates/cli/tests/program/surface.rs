@@ -80,7 +80,7 @@ fn the_help_has_groups_and_each_command_ends_with_examples_and_its_page() {
 }
 
 #[test]
-fn completions_know_agents_formats_and_levels() {
+fn completions_know_policies_agents_formats_and_levels() {
     let complete = |line: &str| {
         let script = format!(
             "source <(\"$OFFCUT\" completions bash); COMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
@@ -89,8 +89,11 @@ fn completions_know_agents_formats_and_levels() {
         bash(&script).out
     };
     for (line, word) in [
-        ("offcut config default", "eino"),
+        ("offcut run --config", "gentle"),
+        ("offcut replay --policy", "cache-friendly"),
+        ("offcut config check", "eino"),
         ("offcut install", "claude-code"),
+        ("offcut wrap", "opencode"),
         ("offcut read --definition", "gemini"),
         ("offcut serve --log", "debug"),
         ("offcut status --color", "never"),
@@ -101,6 +104,13 @@ fn completions_know_agents_formats_and_levels() {
             "{line}: {found}"
         );
     }
+    let zsh = succeed(&["completions", "zsh"], "");
+    assert!(
+        zsh.contains(r#"{_alternative "policies\:policy\:(recommended "#)
+            && zsh.contains("_files -/")
+    );
+    let fish = succeed(&["completions", "fish"], "");
+    assert!(fish.contains(r#"-l config -d"#) && fish.contains("-r -F -a \"recommended\\t''"));
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = succeed(&["completions", shell], "");
         assert!(

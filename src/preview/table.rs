@@ -157,6 +157,10 @@ impl TableForm {
     fn names(self, text: &str) -> Option<Vec<String>> {
         let names = match self {
             Self::Separated(by) => {
+                // Most lines are no names, and a reader costs more than to look.
+                if !text.lines().next()?.as_bytes().contains(&by) {
+                    return None;
+                }
                 let mut cells = csv::StringRecord::new();
                 let mut reader = separated(text.as_bytes(), by);
                 reader.read_record(&mut cells).ok()?;

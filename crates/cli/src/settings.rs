@@ -111,8 +111,8 @@ pub(crate) fn store_in_use() -> Result<StoreUrl, Failure> {
     settings.backend_url.map_or_else(user_store, Ok)
 }
 
-/// Builds the reduction for `read`, of stores that must exist, and lists the locations that `named` may mean. Without any
-/// option, it reads whatever is there in the user's store, and a file that the command line names in any store.
+/// Builds the reduction for `read`, of stores that must exist, and lists the locations that `named` may mean. Without
+/// a session, it reads whatever conversation's content the command line names, and without any option, in any store.
 pub(crate) fn reader(
     args: &args::Read,
     named: &str,
@@ -137,7 +137,9 @@ pub(crate) fn reader(
         .flat_map(|one| all.iter().find_map(|store| store.resolve(one.as_str())));
     let key = keys.next();
     let conversation = key.as_ref().and_then(Key::conversation);
-    if let Some(conversation) = conversation.filter(|_| is_plain) {
+    // A person may name what any conversation has stored, as a server's are many.
+    let is_any = is_plain || session.is_none() && args.location.is_some();
+    if let Some(conversation) = conversation.filter(|_| is_any) {
         settings.root_dir = conversation.trim_end_matches('/').to_owned();
         // The reader refuses a place that belongs to no conversation.
         return Ok((build(&settings, &origin).unwrap_or(reduction), meant));

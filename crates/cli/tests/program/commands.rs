@@ -117,7 +117,20 @@ fn a_session_has_its_own_prefix() {
     let location = format!("{store}/chat-42/trunc/a");
     assert!(shown.contains(&location), "{shown:.200}");
     succeed(&[&["read", &location], &from[..]].concat(), "");
-    let error = fail(&[&["read", &location], &from[..4]].concat(), "", 2);
+    // Without a session, the location tells whose it is, as for what a server has stored for others.
+    let named = |path: &str| {
+        let asked = json!({"path": path}).to_string();
+        [&["read", "--arguments", &asked], &from[..4]].concat().join("\0")
+    };
+    for path in [&location, "chat-42/trunc/a"] {
+        succeed(&[&["read", path], &from[..4]].concat(), "");
+        // A model may not name it.
+        let of_model = named(path);
+        let error = fail(&of_model.split('\0').collect::<Vec<_>>(), "", 2);
+        assert!(error.contains("--session"), "{error}");
+    }
+    let other = [&["read", &location], &from[..5], &["other"]].concat();
+    let error = fail(&other, "", 2);
     assert!(error.contains("--session"), "{error}");
 }
 

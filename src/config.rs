@@ -22,7 +22,7 @@ pub use file::read_toml;
 pub use file::{SettingsError, read_file, read_json};
 pub use tool_policy::ToolPolicy;
 pub(crate) use tool_policy::{Hooks, Policy};
-pub use values::{OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
+pub use values::{OnOffloadError, PreviewLength, StoredNames, TokenCounter};
 
 /// The settings that a file starts from: `preset = "recommended"`. The file's own options override
 /// them one by one.
@@ -120,7 +120,7 @@ macro_rules! options {
             /// leaves the conversation over the threshold.
             keep_errors: bool = true, set(bool), tool(bool): bool;
             /// Action when the store fails.
-            on_offload_error: OnStoreFailure = OnStoreFailure::KeepOriginal, set(OnStoreFailure),
+            on_offload_error: OnOffloadError = OnOffloadError::KeepOriginal, set(OnOffloadError),
                 elsewhere("on_error");
             /// The language of the sentences in hints.
             language: Language = Language::English, set(Language),

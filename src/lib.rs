@@ -75,7 +75,7 @@ mod truncate;
 #[doc(no_inline)]
 pub use backend::ErrorChain;
 pub use config::{
-    BuildError, OnStoreFailure, PreviewLength, Settings, SettingsError, StoredNames, TokenCounter,
+    BuildError, OnOffloadError, PreviewLength, Settings, SettingsError, StoredNames, TokenCounter,
     ToolPolicy,
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use futures_util::future::try_join_all;
 use lexopt::ValueExt;
-use offcut::OnStoreFailure;
+use offcut::OnOffloadError;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
@@ -47,7 +47,7 @@ pub(crate) async fn contend(arguments: &mut lexopt::Parser) -> Result<()> {
     for n in 0..CONVERSATIONS {
         let conversation = Conversation::new(script(originals, process, n, steps), Vec::new());
         lives.push((
-            reduction(store.clone(), OnStoreFailure::Fail)?,
+            reduction(store.clone(), OnOffloadError::Fail)?,
             conversation,
         ));
     }
@@ -106,7 +106,7 @@ pub(crate) async fn run(store: &str, results: u64, seed: u64) -> Result<Tally> {
     }
     let mut all = Tally::default();
     let store = store::open_lightly(store)?;
-    let reduction = reduction(store.clone(), OnStoreFailure::Fail)?;
+    let reduction = reduction(store.clone(), OnOffloadError::Fail)?;
     for (process, (mut child, input, mut output)) in children.into_iter().enumerate() {
         let last = output.next_line().await?.unwrap_or_default();
         drop(input);

@@ -10,7 +10,7 @@ use futures_util::stream;
 use offcut::backend::{Backend, Location};
 use offcut::format::{LoopFormat, OpenAiChat};
 use offcut::report::{Outcome, Reason, Report, Subject};
-use offcut::{Chunk, OnStoreFailure, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
+use offcut::{Chunk, OnOffloadError, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use serde_json::{Value, json};
 
 pub(crate) use check::verify_all;
@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 200;
 
 /// A reduction that acts early and on everything, so that a short conversation sees it all: results
 /// are truncated, streamed and cleared, and so are arguments.
-pub(crate) fn reduction(store: impl Backend, on_error: OnStoreFailure) -> Result<ToolReduction> {
+pub(crate) fn reduction(store: impl Backend, on_error: OnOffloadError) -> Result<ToolReduction> {
     let reduction = ToolReduction::recommended(store)
         .token_counter(TokenCounter::Estimate)
         .max_length_for_trunc(LIMIT);

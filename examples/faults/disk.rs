@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use lexopt::ValueExt;
-use offcut::OnStoreFailure;
+use offcut::OnOffloadError;
 use offcut::backend::Fs;
 
 use crate::conversation::{Conversation, PATIENCE, Script, reduction, verify_all};
@@ -179,7 +179,7 @@ pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
     );
     let store = Fs::open(home.join("store"))?;
     let begin = |n: u64| -> Result<_> {
-        let reduction = reduction(Fs::open(home.join("store"))?, OnStoreFailure::KeepOriginal)?;
+        let reduction = reduction(Fs::open(home.join("store"))?, OnOffloadError::KeepOriginal)?;
         Ok(reduction.session(&format!("chat-{n}")))
     };
     let mut all = Tally::default();

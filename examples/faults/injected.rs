@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use offcut::backend::{Backend, ErrorKind};
-use offcut::{OnStoreFailure, ToolReduction};
+use offcut::{OnOffloadError, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 
 use crate::conversation::{Call, Conversation, Script, reduction, verify_all};
@@ -100,7 +100,7 @@ pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64)
     let originals = Originals { seed };
     let store = Faulty::new(store);
     // On a store failure one loop gets the original back, and the other one tries again.
-    let whole = [OnStoreFailure::KeepOriginal, OnStoreFailure::Fail]
+    let whole = [OnOffloadError::KeepOriginal, OnOffloadError::Fail]
         .map(|on_error| reduction(store.clone(), on_error));
     let whole: Vec<ToolReduction> = whole.into_iter().collect::<Result<_>>()?;
     let schedule = Schedule::random(&store, results, rate, &mut Numbers::new(seed));

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use lexopt::ValueExt;
-use offcut::OnStoreFailure;
+use offcut::OnOffloadError;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
@@ -79,7 +79,7 @@ pub(crate) async fn live(arguments: &mut lexopt::Parser) -> Result<()> {
         transcript,
         script: Script::new(originals, arguments.value()?.parse()?, STEPS),
     };
-    let reduction = reduction(store::open(&life.store)?, OnStoreFailure::Fail)?;
+    let reduction = reduction(store::open(&life.store)?, OnOffloadError::Fail)?;
     let mut conversation = life.conversation()?;
     while !conversation.is_over() {
         conversation.go_on(&reduction, PATIENCE, |_, _| ()).await?;
@@ -159,7 +159,7 @@ async fn check(life: &Life, all: &mut Tally, is_over: bool) -> Result<()> {
     verify_all(&store, life.script.originals, &mut tally).await?;
     let mut conversation = life.conversation()?;
     conversation
-        .verify(&reduction(store, OnStoreFailure::Fail)?)
+        .verify(&reduction(store, OnOffloadError::Fail)?)
         .await;
     tally += conversation.tally.clone();
     if is_over {

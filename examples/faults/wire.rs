@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use offcut::OnStoreFailure;
+use offcut::OnOffloadError;
 
 use self::server::{Fault, Server};
 use crate::conversation::{Conversation, Script, reduction, verify_all};
@@ -43,7 +43,7 @@ impl Wire {
     pub(crate) async fn run(&self, results: u64, rate: f64, seed: u64) -> Result<Tally> {
         let (server, originals) = (&self.0, Originals { seed });
         let store = store::open(&self.url(&format!("faults-{}", (rate * 1_000.0) as u64)))?;
-        let whole = reduction(store.clone(), OnStoreFailure::KeepOriginal)?;
+        let whole = reduction(store.clone(), OnOffloadError::KeepOriginal)?;
         let mut numbers = Numbers::new(seed);
         for nth in 1..=results * REQUESTS {
             if numbers.chance(rate) {

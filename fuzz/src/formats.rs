@@ -3,7 +3,7 @@
 
 use offcut::hint::Language;
 use offcut::preview::Preview;
-use offcut::{OnStoreFailure, StoredNames};
+use offcut::{OnOffloadError, StoredNames};
 use serde_json::Value;
 
 use crate::laws::pass::pass_over;
@@ -97,7 +97,7 @@ fn setup(settings: u8) -> Setup {
             Language::English
         },
         has_reader: true,
-        mode: OnStoreFailure::KeepOriginal,
+        mode: OnOffloadError::KeepOriginal,
         root: false,
         session: false,
         tools: Tools {

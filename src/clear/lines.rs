@@ -112,7 +112,7 @@ impl SlotEdit {
     }
 
     /// The parts that take the place of the item: neighbouring hints are one text, and arguments are JSON.
-    pub(super) fn put(&self, lines: &[Line]) -> Vec<Part> {
+    pub(super) fn replacement(&self, lines: &[Line]) -> Vec<Part> {
         if self.place.subject == Subject::Arguments {
             let texts = lines.iter().map(|line| line.text.as_str());
             return vec![match &self.frame {

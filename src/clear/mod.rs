@@ -3,9 +3,9 @@
 //!
 //! 1. **Repeat**: if the loop passed originals in again, the replacements of earlier passes are put over them
 //!    (`slots/overlay.rs`). The pass then goes over what is shown.
-//! 2. **Count** (`scan.rs`): one reading of the conversation gives its tokens. Nothing is counted if its bytes alone prove
+//! 2. **Count** (`count.rs`): a reading of the conversation (`slots.rs`) gives its tokens. Nothing is counted if its bytes alone prove
 //!    that it is under the threshold. If the loop knows the provider's last count, only the messages after it are read.
-//! 3. **Decide** (`propose.rs`): if the count is above the threshold, each old result is proposed for clearing, along with
+//! 3. **Decide** (`plan.rs`): if the count is above the threshold, each old result is proposed for clearing, along with
 //!    its call's arguments if those are cleared too. A result is left alone if the model has not answered it, if it is in
 //!    the newest rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide otherwise. What
 //!    looks like hints of ours is first compared with the store (`pass.rs`).
@@ -20,10 +20,10 @@
 //! about it. The line that replaces it is a `Line` (`lines.rs`). The report is collected from the
 //! edits at the end.
 
+mod count;
 mod lines;
 mod pass;
-mod propose;
-mod scan;
+mod plan;
 
 use crate::error::OffloadError;
 use crate::middleware::Turn;
@@ -31,8 +31,8 @@ use crate::report::{Report, Subject};
 use crate::session::Session;
 use crate::slots::{Memory, Overlay, Slots, apply, repeat};
 
+pub(crate) use count::count_tokens;
 pub(crate) use pass::pass;
-pub(crate) use scan::count_tokens;
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
 /// apply. The report is not passed to observers yet.

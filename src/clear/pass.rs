@@ -1,5 +1,6 @@
-//! A clear pass, in three steps: deciding reads a borrowed conversation, and what is stored where hints of ours lead; storing
-//! has no conversation at hand, and applying does no I/O and can't fail (L2).
+//! A clear pass over a borrowed conversation, whose messages stay as they are: it decides, once what is stored where hints
+//! of ours lead has been read, it stores, and it shows the replacements. Changing the messages is left to `apply`, which
+//! does no I/O and can't fail (L2).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
+use super::count::count;
 use super::lines::{Content, Line, Origin, SlotEdit};
-use super::propose::{Bounds, Old, Planner, length_of};
-use super::scan::count;
+use super::plan::{Bounds, Old, Planner, length_of};
 use crate::backend::content::Target;
 use crate::backend::{Backend, BackendError, ErrorKind, Location};
 use crate::config::Policy;
@@ -111,7 +112,7 @@ pub(crate) async fn pass(
                     put: put.iter().cloned().map(WrittenPart::New).collect(),
                     locations: edit.decision.locations.clone(),
                 };
-                if overlay.put(edit.place, put) {
+                if overlay.show(edit.place, put) {
                     new.push((edit.place, decided));
                 }
             }
@@ -317,7 +318,7 @@ async fn store_lines(
             Origin::Itself => {}
         }
     }
-    let put = edit.put(&lines);
+    let put = edit.replacement(&lines);
     // The store has chosen the name, or has failed.
     if !edit.resize(&stores.session.meter, &put) {
         return Err(NotDone::Kept(Reason::NoGain));
@@ -397,7 +398,7 @@ impl Stores<'_> {
         let rule = self.session.settings.on_offload_error;
         let is_kept = match self.ask(store, save, decision).await {
             Ok(location) => return Ok(Some(location)),
-            Err(Some(error)) => rule.apply(decision, error).map_err(NotDone::Failed)?,
+            Err(Some(error)) => rule.decide(decision, error).map_err(NotDone::Failed)?,
             Err(None) => true,
         };
         // Nobody can be asked again for what a user has said.

@@ -211,7 +211,7 @@ pub enum StoredNames {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum OnStoreFailure {
+pub enum OnOffloadError {
     /// The result stays unchanged; the report and the log say so. Of a stream, up to 16 MiB are kept, or
     /// read back from the writer, and shown. If a write of a longer one fails, or naming it
     /// twice, it is lost except for its preview, and the hint says so.
@@ -223,10 +223,10 @@ pub enum OnStoreFailure {
     Fail,
 }
 
-impl OnStoreFailure {
+impl OnOffloadError {
     /// The one rule for a store that has failed on a result, which `decision` records: the error that ends the
     /// truncation or pass; otherwise `true` if the original is kept, and `false` if what is not shown is lost.
-    pub(crate) fn apply(
+    pub(crate) fn decide(
         self,
         decision: &mut Decision,
         error: BackendError,
@@ -235,7 +235,7 @@ impl OnStoreFailure {
         self.keeps(&decision.tool, &decision.call_id, error)
     }
 
-    /// Like [`apply`](Self::apply), without a decision.
+    /// Like [`decide`](Self::decide), without a decision.
     pub(crate) fn keeps(
         self,
         tool: &str,

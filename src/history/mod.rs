@@ -106,7 +106,7 @@ async fn attempt(
     {
         report.decisions.push(decision);
         if let Some((put, new)) = put {
-            overlay.put(place, put);
+            overlay.show(place, put);
             decided.push(new);
         }
     }

@@ -10,7 +10,7 @@ use super::ToolReduction;
 use super::checks::{check_locations, check_names, check_opened, policies, roots};
 use crate::backend::{Backend, open};
 use crate::config::{
-    BuildError, Hooks, OnStoreFailure, Policy, PreviewLength, Settings, StoredNames, TokenCounter,
+    BuildError, Hooks, OnOffloadError, Policy, PreviewLength, Settings, StoredNames, TokenCounter,
     ToolPolicy, options, see,
 };
 use crate::content::ToolCall;

@@ -52,7 +52,7 @@ impl<'c> Overlay<'c> {
     }
 
     /// Shows `put` at `place`. Returns `false` if it does not fit there: arguments must be JSON.
-    pub(crate) fn put(&mut self, place: Place, put: Vec<Part>) -> bool {
+    pub(crate) fn show(&mut self, place: Place, put: Vec<Part>) -> bool {
         let text = only_text(&put);
         let fits = match place.subject {
             Subject::Result => true,
@@ -160,5 +160,5 @@ fn repeat_one(
     let texts = put.iter().map(|part| Text::from(PartRef::from(part)));
     let tokens = || session.meter.sum(texts);
     decision.resize(bytes, item.tokens.map_or(0, |_| tokens()));
-    overlay.put(item.place, put).then_some(decision)
+    overlay.show(item.place, put).then_some(decision)
 }

@@ -75,7 +75,7 @@ async fn replace(
             }
             Err(error) => {
                 let rule = job.session.settings.on_offload_error;
-                if rule.apply(decision, error)? {
+                if rule.decide(decision, error)? {
                     decision.outcome = Outcome::Kept(Reason::StoreFailed);
                     return Ok(Ok(parts.to_vec()));
                 }

@@ -174,7 +174,7 @@ impl<'a> LongText<'a> {
         error: BackendError,
     ) -> Result<(), OffloadError> {
         let rule = self.job.session.settings.on_offload_error;
-        let keeps = rule.apply(&mut self.decision, error)?;
+        let keeps = rule.decide(&mut self.decision, error)?;
         let is_short = spill.length + last.len() as u64 <= MAX_TAKEN_BACK;
         if keeps
             && is_short

@@ -59,7 +59,7 @@ pub(super) async fn truncate(
             Ok(location) => Some(location),
             Err(error) => {
                 let rule = job.session.settings.on_offload_error;
-                if rule.apply(&mut decision, error)? {
+                if rule.decide(&mut decision, error)? {
                     if let Outcome::Kept(reason) = &mut decision.outcome {
                         *reason = Reason::StoreFailed;
                     }

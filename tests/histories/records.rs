@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use offcut::OnStoreFailure;
+use offcut::OnOffloadError;
 use offcut::backend::{Backend, ErrorKind, Fs, Key, Location};
 use offcut::format::{Message, Plain};
 use offcut::hint::Hint;
@@ -42,7 +42,7 @@ async fn without_records_nothing_new_is_done() {
     assert_ne!(done, same);
     assert_eq!(report.records_error, None);
     let strict = small(store.clone())
-        .on_offload_error(OnStoreFailure::Fail)
+        .on_offload_error(OnOffloadError::Fail)
         .build()
         .unwrap();
     store.fault_on_next_read(Fault::Fail(ErrorKind::Unavailable));

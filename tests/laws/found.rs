@@ -15,7 +15,7 @@ use offcut::format::{Anthropic, Message, Messages, OpenAiChat, Plain};
 use offcut::handler::Action;
 use offcut::hint::{Hint, Kind};
 use offcut::{
-    Builder, Language, OnStoreFailure, Part, PreviewLength, TokenCounter, ToolCall, ToolOutput,
+    Builder, Language, OnOffloadError, Part, PreviewLength, TokenCounter, ToolCall, ToolOutput,
     ToolPolicy, ToolReduction, Turn,
 };
 use offcut_testkit::Faulty;
@@ -106,7 +106,7 @@ fn l4_nothing_is_stored_next_to_an_unverified_hint() {
 fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
     block_on(async {
         let reduction = builder(Memory::named("m").unwrap())
-            .on_offload_error(OnStoreFailure::Fail)
+            .on_offload_error(OnOffloadError::Fail)
             .build()
             .unwrap();
         let mut messages = conversation(vec![

@@ -158,7 +158,7 @@ impl<F: Wire> Subject<F> for OffcutSubject {
     }
 
     fn may_lose(&self) -> bool {
-        self.world.setup.mode == offcut::OnStoreFailure::PreviewOnly
+        self.world.setup.mode == offcut::OnOffloadError::PreviewOnly
     }
 
     fn truncates(&self, tool: &str) -> bool {

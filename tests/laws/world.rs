@@ -13,7 +13,7 @@ use offcut::handler::{Action, HandlerError};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::{
-    BuildError, Builder, OnStoreFailure, PreviewLength, StoredNames, TokenCounter, ToolCall,
+    BuildError, Builder, OnOffloadError, PreviewLength, StoredNames, TokenCounter, ToolCall,
     ToolPolicy, ToolReduction,
 };
 use offcut_testkit::Faulty;
@@ -42,7 +42,7 @@ pub(crate) struct Setup {
     pub(crate) texts_above: Option<usize>,
     pub(crate) language: Language,
     pub(crate) has_reader: bool,
-    pub(crate) mode: OnStoreFailure,
+    pub(crate) mode: OnOffloadError,
     pub(crate) root: bool,
     pub(crate) session: bool,
     pub(crate) tools: Tools,
@@ -209,9 +209,9 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         option::of(0_usize..600),
     );
     let mode = prop_oneof![
-        Just(OnStoreFailure::KeepOriginal),
-        Just(OnStoreFailure::PreviewOnly),
-        Just(OnStoreFailure::Fail)
+        Just(OnOffloadError::KeepOriginal),
+        Just(OnOffloadError::PreviewOnly),
+        Just(OnOffloadError::Fail)
     ];
     let language = prop_oneof![Just(Language::English), Just(Language::Chinese)];
     let names = prop_oneof![Just(StoredNames::CallId), Just(StoredNames::Short)];

@@ -11,7 +11,7 @@ use offcut::format::{Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind, Position};
 use offcut::report::{CountKind, Outcome, Reason, Subject};
 use offcut::{
-    Builder, Language, OffloadError, OnStoreFailure, Part, ToolCall, ToolPolicy, ToolReduction,
+    Builder, Language, OffloadError, OnOffloadError, Part, ToolCall, ToolPolicy, ToolReduction,
     Turn,
 };
 use offcut_testkit::{Fault, Faulty};
@@ -716,9 +716,9 @@ fn text_of(message: &Message) -> &str {
 #[tokio::test]
 async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
     for then in [
-        OnStoreFailure::KeepOriginal,
-        OnStoreFailure::PreviewOnly,
-        OnStoreFailure::Fail,
+        OnOffloadError::KeepOriginal,
+        OnOffloadError::PreviewOnly,
+        OnOffloadError::Fail,
     ] {
         let store = Faulty::new(memory());
         store.fault_on_write(2, Fault::Fail(ErrorKind::Unavailable));
@@ -729,7 +729,7 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
         let reduction = reduction.build().unwrap();
         let mut messages = three_rounds();
         match reduction.clear(Plain, &mut messages).await {
-            Ok(report) if then == OnStoreFailure::KeepOriginal => {
+            Ok(report) if then == OnOffloadError::KeepOriginal => {
                 assert_eq!(
                     report.decisions[1].outcome,
                     Outcome::Kept(Reason::StoreFailed)
@@ -739,12 +739,12 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
             Ok(report) => {
                 assert_eq!(
                     (then, report.decisions[1].outcome),
-                    (OnStoreFailure::PreviewOnly, Outcome::Lost)
+                    (OnOffloadError::PreviewOnly, Outcome::Lost)
                 );
                 assert!(text(content(&messages[3])).contains("not stored"));
             }
             Err(OffloadError { call_id, .. }) => {
-                assert_eq!((then, call_id.as_str()), (OnStoreFailure::Fail, "b"));
+                assert_eq!((then, call_id.as_str()), (OnOffloadError::Fail, "b"));
                 assert_eq!(messages, three_rounds(), "as it was");
                 assert!(
                     reduction
@@ -761,7 +761,7 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
 
 #[tokio::test]
 async fn c16_a_pass_waits_for_a_store_that_is_down_only_once() {
-    for then in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
+    for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly] {
         let (down, other) = (Faulty::new(Memory::named("down").unwrap()), memory());
         down.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
         let reduction = eager(&other)
@@ -789,7 +789,7 @@ async fn c16_a_pass_waits_for_a_store_that_is_down_only_once() {
             49,
             "another store is asked, the last round stays"
         );
-        let lost = if then == OnStoreFailure::PreviewOnly {
+        let lost = if then == OnOffloadError::PreviewOnly {
             asked
         } else {
             0

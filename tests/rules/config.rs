@@ -8,7 +8,7 @@ use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BuildError, Builder, Language, OnStoreFailure, PreviewLength, Report, Settings, StoredNames,
+    BuildError, Builder, Language, OnOffloadError, PreviewLength, Report, Settings, StoredNames,
     TokenCounter, ToolPolicy, ToolReduction, Turn,
 };
 use serde_json::json;
@@ -168,7 +168,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     assert!(default.keep_errors);
     assert_eq!(
         (default.on_offload_error, default.language),
-        (OnStoreFailure::KeepOriginal, Language::English)
+        (OnOffloadError::KeepOriginal, Language::English)
     );
     assert!(default.tool_config.is_empty());
 }
@@ -783,7 +783,7 @@ fn every_setter_has_an_effect() {
         ("clear_user_texts_above", |b| b.clear_user_texts_above(5)),
         ("keep_errors", |b| b.keep_errors(false)),
         ("on_offload_error", |b| {
-            b.on_offload_error(OnStoreFailure::Fail)
+            b.on_offload_error(OnOffloadError::Fail)
         }),
         ("language", |b| b.language(Language::Chinese)),
         ("templates", |b| {

@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use crate::common::{builder, call, lines, memory};
 use offcut::agent::Tool;
 use offcut::backend::{self, ErrorKind, Fs};
-use offcut::{OffloadError, OnStoreFailure, Settings, ToolCall, ToolError, ToolReduction};
+use offcut::{OffloadError, OnOffloadError, Settings, ToolCall, ToolError, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn h3_no_error_repeats_its_source() {
         .max_length_for_trunc(1_000)
         .preview_length(200);
     let reduction = reduction
-        .on_offload_error(OnStoreFailure::Fail)
+        .on_offload_error(OnOffloadError::Fail)
         .build()
         .unwrap();
     let shown = reduction

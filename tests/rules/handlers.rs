@@ -14,7 +14,7 @@ use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{ErrorSource, Outcome, Reason, Subject};
 use offcut::{
-    Builder, Chunk, OffloadError, OnStoreFailure, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
+    Builder, Chunk, OffloadError, OnOffloadError, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
 };
 use offcut_testkit::{Fault, Faulty};
 
@@ -408,7 +408,7 @@ async fn t9_pages_of_the_reader_are_not_handled() {
 
 #[tokio::test]
 async fn t8_the_store_fails_under_a_handler() {
-    let run = async |then: OnStoreFailure| {
+    let run = async |then: OnOffloadError| {
         let store = Faulty::new(memory());
         let reduction = small(&memory())
             .backend(store.clone())
@@ -419,19 +419,19 @@ async fn t8_the_store_fails_under_a_handler() {
         store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
         reduction.truncate(&call("a", "f"), "text").await
     };
-    let kept = run(OnStoreFailure::KeepOriginal).await.unwrap();
+    let kept = run(OnOffloadError::KeepOriginal).await.unwrap();
     assert_eq!(
         (kept.text().as_str(), kept.report.decisions[0].outcome),
         ("text", Outcome::Kept(Reason::StoreFailed))
     );
-    let lost = run(OnStoreFailure::PreviewOnly).await.unwrap();
+    let lost = run(OnOffloadError::PreviewOnly).await.unwrap();
     assert_eq!(
         (lost.text().as_str(), lost.report.decisions[0].outcome),
         ("TEXT @nowhere", Outcome::Lost)
     );
     assert!(lost.report.decisions[0].error.is_some());
     assert!(matches!(
-        run(OnStoreFailure::Fail).await,
+        run(OnOffloadError::Fail).await,
         Err(OffloadError { .. })
     ));
 }

@@ -8,7 +8,7 @@ use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
 use offcut::{
-    Builder, Language, OnStoreFailure, Part, StoredNames, TokenCounter, ToolCall, ToolPolicy,
+    Builder, Language, OnOffloadError, Part, StoredNames, TokenCounter, ToolCall, ToolPolicy,
     ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
@@ -342,7 +342,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
             b.clear_tool_inputs(true).clear_tool_inputs_above(313)
         }),
         ("on_offload_error, store fine", |b| {
-            b.on_offload_error(OnStoreFailure::Fail)
+            b.on_offload_error(OnOffloadError::Fail)
         }),
         ("language", |b| b.language(Language::Chinese)),
         ("templates", |b| {
@@ -476,9 +476,9 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
 async fn on_offload_error_decides_about_failing_stores() {
     let mut seen = String::new();
     for then in [
-        OnStoreFailure::KeepOriginal,
-        OnStoreFailure::PreviewOnly,
-        OnStoreFailure::Fail,
+        OnOffloadError::KeepOriginal,
+        OnOffloadError::PreviewOnly,
+        OnOffloadError::Fail,
     ] {
         let scenario = Scenario::new(TOOL);
         scenario

@@ -257,7 +257,7 @@ async fn c5_a_preview_that_was_not_saved_is_cleared() {
         .preview_length(3_000)
         .max_tokens_for_clear(100);
     let reduction = reduction
-        .on_offload_error(offcut::OnStoreFailure::PreviewOnly)
+        .on_offload_error(offcut::OnOffloadError::PreviewOnly)
         .build()
         .unwrap();
     store.fault_on_next_write(Fault::Fail(ErrorKind::Other));

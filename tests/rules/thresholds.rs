@@ -5,7 +5,7 @@ use offcut::backend::{Backend, ErrorKind, Key};
 use offcut::format::Message;
 use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::report::{Outcome, Reason};
-use offcut::{Builder, OnStoreFailure, Report, ToolReduction};
+use offcut::{Builder, OnOffloadError, Report, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 
 /// One token for each byte, so that the length of a name shows in the count.
@@ -106,12 +106,12 @@ async fn c6_a_pass_that_frees_too_little_after_a_failed_save_changes_nothing() {
         .await
         .0
         .cleared_input_tokens();
-    for then in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
+    for then in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly] {
         let store = Faulty::new(memory());
         // A store that is unavailable would not be asked again.
         store.fault_on_write(4, Fault::Fail(ErrorKind::Other));
         // A placeholder has fewer bytes than a hint, so a lost result would free more.
-        let at_least = if then == OnStoreFailure::KeepOriginal {
+        let at_least = if then == OnOffloadError::KeepOriginal {
             frees
         } else {
             frees + 1
@@ -125,7 +125,7 @@ async fn c6_a_pass_that_frees_too_little_after_a_failed_save_changes_nothing() {
         let (report, ..) = pass(&reduction, &mut messages).await;
         assert!(!report.is_change(), "{then:?}");
         assert_eq!(messages, before);
-        if then == OnStoreFailure::PreviewOnly {
+        if then == OnOffloadError::PreviewOnly {
             continue;
         }
         let reasons: Vec<_> = outcomes(&report)

@@ -7,7 +7,7 @@ use offcut::hint::{Hint, Kind};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    Chunk, Language, Middleware, Next, OffloadError, OnStoreFailure, Part, ToolCall, ToolError,
+    Chunk, Language, Middleware, Next, OffloadError, OnOffloadError, Part, ToolCall, ToolError,
     ToolOutput, ToolPolicy, ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
@@ -429,7 +429,7 @@ async fn t8_a_failing_store_leaves_results_unchanged_by_default() {
                 .preview_length(200);
             builder.on_offload_error(then).build().unwrap()
         };
-        let kept = make(OnStoreFailure::KeepOriginal)
+        let kept = make(OnOffloadError::KeepOriginal)
             .truncate(&call("a", "f"), content.clone())
             .await
             .unwrap();
@@ -442,7 +442,7 @@ async fn t8_a_failing_store_leaves_results_unchanged_by_default() {
         let json = serde_json::to_value(&kept.report.decisions[0]).unwrap();
         assert_eq!(json["error_source"], "store");
 
-        let lost = make(OnStoreFailure::PreviewOnly)
+        let lost = make(OnOffloadError::PreviewOnly)
             .truncate(&call("a", "f"), content.clone())
             .await
             .unwrap();
@@ -453,7 +453,7 @@ async fn t8_a_failing_store_leaves_results_unchanged_by_default() {
             (None, "It could not be stored; what is not shown is lost.")
         );
 
-        let failed = make(OnStoreFailure::Fail)
+        let failed = make(OnOffloadError::Fail)
             .truncate(&call("a", "f"), content.clone())
             .await
             .unwrap_err();

@@ -5,7 +5,7 @@ use offcut::backend::{ErrorKind, Memory};
 use offcut::format::{Format, JsonText, Message, Messages, Plain, Spelled, WireFormat};
 use offcut::hint::Hint;
 use offcut::report::{Outcome, Reason, Subject};
-use offcut::{Builder, OnStoreFailure, Part, Report, ToolReduction, Turn};
+use offcut::{Builder, OnOffloadError, Part, Report, ToolReduction, Turn};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 
@@ -372,7 +372,7 @@ async fn c15_without_a_store_texts_stay() {
 
 #[tokio::test]
 async fn c15_a_text_that_can_not_be_stored_stays() {
-    for rule in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
+    for rule in [OnOffloadError::KeepOriginal, OnOffloadError::PreviewOnly] {
         let store = Faulty::new(memory());
         let reduction = pasting(&memory())
             .backend(store.clone())

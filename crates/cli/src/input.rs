@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use offcut::report::{Outcome, Reason};
-use offcut::{Chunk, OnStoreFailure, Settings, ToolError, ToolOutput, Truncated};
+use offcut::{Chunk, OnOffloadError, Settings, ToolError, ToolOutput, Truncated};
 use tempfile::SpooledTempFile;
 
 use crate::failure::{Failure, OrFail as _};
@@ -163,7 +163,7 @@ impl Input {
         // Kept results are shown as text, which not all bytes are.
         let unstored = [Outcome::Lost, Outcome::Kept(Reason::StoreFailed)];
         let is_unstored = decisions.any(|one| unstored.contains(&one.outcome));
-        is_unstored && settings.on_offload_error != OnStoreFailure::PreviewOnly
+        is_unstored && settings.on_offload_error != OnOffloadError::PreviewOnly
             || locked(&self.0).is_full()
     }
 

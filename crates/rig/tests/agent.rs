@@ -12,7 +12,7 @@ use offcut::backend::{ErrorKind, Memory};
 use offcut::handler::{Action, ToolOutcome};
 use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
-use offcut::{Builder, OnStoreFailure, Report, TokenCounter, ToolReduction};
+use offcut::{Builder, OnOffloadError, Report, TokenCounter, ToolReduction};
 use offcut_rig::Reduction;
 use offcut_testkit::{Fault, Faulty};
 use rig::agent::{Agent, AgentBuilder, MultiTurnStreamItem};
@@ -481,7 +481,7 @@ async fn t8_a_failing_store_is_an_error_or_leaves_the_result_unchanged() {
 
     let (answer, requests) = run(
         ToolReduction::builder().max_length_for_trunc(LIMIT),
-        OnStoreFailure::KeepOriginal,
+        OnOffloadError::KeepOriginal,
     )
     .await;
     assert_eq!(answer.unwrap(), "Done.");
@@ -490,7 +490,7 @@ async fn t8_a_failing_store_is_an_error_or_leaves_the_result_unchanged() {
     // If the store fails during a call, the call fails, and the model gets the error.
     let (answer, requests) = run(
         ToolReduction::builder().max_length_for_trunc(LIMIT),
-        OnStoreFailure::Fail,
+        OnOffloadError::Fail,
     )
     .await;
     assert_eq!(answer.unwrap(), "Done.");
@@ -501,7 +501,7 @@ async fn t8_a_failing_store_is_an_error_or_leaves_the_result_unchanged() {
     let late = ToolReduction::builder()
         .max_length_for_trunc(1_000_000)
         .max_tokens_for_clear(1_000);
-    let (answer, requests) = run(late, OnStoreFailure::Fail).await;
+    let (answer, requests) = run(late, OnOffloadError::Fail).await;
     assert!(answer.unwrap_err().to_string().contains("store"));
     assert_eq!(
         requests.len(),

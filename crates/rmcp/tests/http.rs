@@ -209,7 +209,7 @@ async fn t8_a_failing_store_leaves_results_unchanged() {
             .build()
             .unwrap()
     };
-    let keeps = broken(offcut::OnStoreFailure::KeepOriginal);
+    let keeps = broken(offcut::OnOffloadError::KeepOriginal);
     let (client, _events) =
         connect(&serve(move || Reduced::new(Server::default(), keeps.clone())).await).await;
     let (bare, _events) = connect(&serve(Server::default).await).await;
@@ -220,7 +220,7 @@ async fn t8_a_failing_store_leaves_results_unchanged() {
             "{tool}"
         );
     }
-    let fails = broken(offcut::OnStoreFailure::Fail);
+    let fails = broken(offcut::OnOffloadError::Fail);
     let (client, _events) =
         connect(&serve(move || Reduced::new(Server::default(), fails.clone())).await).await;
     assert!(

@@ -161,7 +161,7 @@ fn text_of(content: &Value) -> String {
 mod tests {
     use std::time::Duration;
 
-    use offcut::OnStoreFailure;
+    use offcut::OnOffloadError;
     use offcut::backend::Fs;
 
     use super::super::{Script, reduction};
@@ -171,7 +171,7 @@ mod tests {
     async fn harmed(harm: impl FnOnce(&mut Conversation, &str)) -> Tally {
         let (home, originals) = (tempfile::tempdir().unwrap(), Originals { seed: 5 });
         let store = Fs::open(home.path()).unwrap();
-        let reduction = reduction(store.clone(), OnStoreFailure::Fail).unwrap();
+        let reduction = reduction(store.clone(), OnOffloadError::Fail).unwrap();
         let mut conversation = Conversation::new(Script::new(originals, 0, 20), Vec::new());
         while !conversation.is_over() {
             conversation
@@ -246,7 +246,7 @@ mod tests {
             Originals { seed: 5 },
         );
         store.fault_on_every_write(offcut_testkit::Fault::Fail(ErrorKind::Full));
-        let reduction = reduction(store, OnStoreFailure::KeepOriginal).unwrap();
+        let reduction = reduction(store, OnOffloadError::KeepOriginal).unwrap();
         let mut conversation = Conversation::new(Script::new(originals, 9, 1), Vec::new());
         let call = conversation.script.call(0);
         let (_, mut report) = conversation.truncate(&reduction, &call).await.unwrap();

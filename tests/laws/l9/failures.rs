@@ -3,7 +3,7 @@
 use offcut::backend::ErrorKind;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::{Chunk, OnStoreFailure, Part};
+use offcut::{Chunk, OnOffloadError, Part};
 use offcut_testkit::{Fault, Faulty};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 
@@ -16,7 +16,7 @@ struct Failure {
     call: Call,
     nth: u64,
     fault: Fault,
-    then: OnStoreFailure,
+    then: OnOffloadError,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +31,9 @@ fn failures() -> impl Strategy<Value = Failure> {
     let fault =
         prop_oneof![2 => Just(Fault::Fail(ErrorKind::Full)), 1 => Just(Fault::ApplyThenFail)];
     let then = prop_oneof![
-        2 => Just(OnStoreFailure::KeepOriginal),
-        1 => Just(OnStoreFailure::PreviewOnly),
-        1 => Just(OnStoreFailure::Fail)
+        2 => Just(OnOffloadError::KeepOriginal),
+        1 => Just(OnOffloadError::PreviewOnly),
+        1 => Just(OnOffloadError::Fail)
     ];
     (call, prop_oneof![1_u64..3, 1_u64..40], fault, then).prop_map(|(call, nth, fault, then)| {
         Failure {
@@ -68,7 +68,7 @@ async fn a_failing_store_loses_nothing_in_silence(
     let shown = reduction.truncate(&case.call(), output).await;
     store.heal();
     let Ok(shown) = shown else {
-        return require(failure.then == OnStoreFailure::Fail, "T8", || {
+        return require(failure.then == OnOffloadError::Fail, "T8", || {
             "it failed".into()
         });
     };
@@ -109,8 +109,8 @@ async fn a_failing_store_loses_nothing_in_silence(
         || format!("it was {:?}", decision.outcome),
     )?;
     let may_lose = match (failure.then, failure.call) {
-        (OnStoreFailure::PreviewOnly, _) => true,
-        (OnStoreFailure::KeepOriginal, Call::Chunk) => failure.nth > 1,
+        (OnOffloadError::PreviewOnly, _) => true,
+        (OnOffloadError::KeepOriginal, Call::Chunk) => failure.nth > 1,
         _ => false,
     };
     require(!is_lost || may_lose, "L1", || {

@@ -13,7 +13,7 @@ use offcut::backend::Backend;
 use offcut::preview::Preview;
 use offcut::report::Decision;
 use offcut::{
-    Chunk, Language, OnStoreFailure, Part, TokenCounter, ToolCall, ToolError, ToolOutput,
+    Chunk, Language, OnOffloadError, Part, TokenCounter, ToolCall, ToolError, ToolOutput,
     ToolReduction, Truncated,
 };
 use proptest::collection::vec;
@@ -209,7 +209,7 @@ impl Case {
         ToolOutput::stream(stream::iter(chunks.into_iter().map(Ok).chain(error)))
     }
 
-    fn reduction(&self, store: impl Backend, then: OnStoreFailure) -> ToolReduction {
+    fn reduction(&self, store: impl Backend, then: OnOffloadError) -> ToolReduction {
         let builder = ToolReduction::builder()
             .backend(store)
             .language(self.language)
@@ -224,7 +224,7 @@ impl Case {
 
     /// Makes a reduction over a store.
     async fn over(&self, store: &Arc<dyn Backend>) -> ToolReduction {
-        let reduction = self.reduction(Arc::clone(store), OnStoreFailure::KeepOriginal);
+        let reduction = self.reduction(Arc::clone(store), OnOffloadError::KeepOriginal);
         if self.is_taken {
             reduction
                 .truncate(&self.call(), "something else\n".repeat(self.limit * 20))

@@ -7,14 +7,14 @@ use offcut::backend::ErrorKind;
 use offcut::hint::Hint;
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
-use offcut::{Chunk, OffloadError, OnStoreFailure, Part, ToolError, ToolOutput, ToolReduction};
+use offcut::{Chunk, OffloadError, OnOffloadError, Part, ToolError, ToolOutput, ToolReduction};
 use offcut_testkit::Fault;
 
 use super::rigged::Rigged;
 use super::{LIMIT, PREVIEW, Shown, chunks, go, link, most_held, output};
 use crate::common::{call, lines, stored, text};
 
-fn reduction(store: &Rigged, then: OnStoreFailure) -> ToolReduction {
+fn reduction(store: &Rigged, then: OnOffloadError) -> ToolReduction {
     let builder = ToolReduction::builder()
         .backend(store.clone())
         .token_counter(offcut::TokenCounter::Estimate);
@@ -69,7 +69,7 @@ const SIZE: usize = 97;
 async fn t12_by_default_everything_recoverable_is_kept() {
     let content = lines(400);
     for (at, fault, store) in places(spilled(&content, SIZE)) {
-        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
         let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
         let Shown {
             parts,
@@ -96,7 +96,7 @@ async fn t12_content_that_left_memory_and_cannot_be_read_back_is_lost() {
         store
             .store
             .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
         let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
         match at {
             At::Opening | At::Chunk(1) => {
@@ -114,7 +114,7 @@ async fn t12_a_stream_too_long_to_be_shown_goes_to_a_second_writer() {
     store
         .store
         .fault_on_next_write(Fault::Fail(ErrorKind::Unavailable));
-    let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+    let reduction = reduction(&store, OnOffloadError::KeepOriginal);
     let shown = go(
         &reduction,
         &call("a", "f"),
@@ -130,7 +130,7 @@ async fn t12_a_stream_too_long_to_be_shown_goes_to_a_second_writer() {
 async fn t12_preview_only_reports_the_loss() {
     let content = lines(400);
     for (_, _, store) in places(spilled(&content, SIZE)) {
-        let reduction = reduction(&store, OnStoreFailure::PreviewOnly);
+        let reduction = reduction(&store, OnOffloadError::PreviewOnly);
         let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
         is_lost(&shown, &content);
     }
@@ -153,7 +153,7 @@ fn is_lost(shown: &Shown, content: &str) {
 async fn t12_with_fail_the_stream_ends_with_the_error() {
     let content = lines(400);
     for (at, fault, store) in places(spilled(&content, SIZE)) {
-        let reduction = reduction(&store, OnStoreFailure::Fail);
+        let reduction = reduction(&store, OnOffloadError::Fail);
         let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
         let error = shown.error.unwrap();
         let cause = error
@@ -192,7 +192,7 @@ async fn t12_a_writer_that_can_not_be_read() {
     store
         .store
         .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-    let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
+    let keeping = reduction(&store, OnOffloadError::KeepOriginal);
     let shown = go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE))).await;
     assert_eq!(shown.outcome(), Outcome::Truncated);
     let report = shown.report.unwrap();
@@ -209,7 +209,7 @@ async fn l1_content_that_only_the_writer_has_is_read_again() {
                 .store
                 .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
         }
-        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
         let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
         assert_eq!(text(&shown.parts), content, "{at:?} {fault:?}");
         assert_eq!(
@@ -231,7 +231,7 @@ async fn t12_what_comes_after_16_mib_is_not_held_for_a_store_that_failed_early()
     // It works again when so much has come.
     let store = Rigged::new();
     store.store.fault_on_chunk(1, Fault::Fail(ErrorKind::Full));
-    let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
+    let keeping = reduction(&store, OnOffloadError::KeepOriginal);
     let shown = go(&keeping, &call("a", "f"), output(long(17 << 20))).await;
     assert_eq!(shown.outcome(), Outcome::Truncated);
     let all = stored(&store).await;
@@ -246,7 +246,7 @@ async fn t12_what_comes_after_16_mib_is_not_held_for_a_store_that_failed_early()
 
     // It never works again.
     let store = Rigged::shut();
-    let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
+    let keeping = reduction(&store, OnOffloadError::KeepOriginal);
     let mut came = long(17 << 20);
     came.extend([link(), Chunk::Part(Part::Text(lines(300)))]);
     let shown = go(&keeping, &call("a", "f"), output(came)).await;
@@ -264,7 +264,7 @@ async fn t12_what_comes_after_16_mib_is_not_held_for_a_store_that_failed_early()
 async fn t12_bytes_that_are_not_utf8_are_shown_whole() {
     let content = b"caf\xe9 au lait\n".repeat(300);
     for (at, fault, store) in places(4) {
-        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
         let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
         assert_eq!(
             shown.outcome(),
@@ -283,9 +283,9 @@ async fn t12_bytes_that_are_not_utf8_are_shown_whole() {
 async fn t12_a_store_and_a_source_that_both_fail() {
     let content = lines(400);
     for then in [
-        OnStoreFailure::KeepOriginal,
-        OnStoreFailure::PreviewOnly,
-        OnStoreFailure::Fail,
+        OnOffloadError::KeepOriginal,
+        OnOffloadError::PreviewOnly,
+        OnOffloadError::Fail,
     ] {
         let store = Rigged::new();
         store
@@ -298,7 +298,7 @@ async fn t12_a_store_and_a_source_that_both_fail() {
         let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
         let shown = go(&reduction(&store, then), &call("a", "f"), failing).await;
         let error = shown.error.unwrap();
-        if then == OnStoreFailure::Fail {
+        if then == OnOffloadError::Fail {
             assert!(error.source().unwrap().is::<OffloadError>());
         } else {
             assert_eq!(error.to_string(), "the pipe broke", "{then:?}");
@@ -318,7 +318,7 @@ async fn l1_a_character_split_across_chunks_after_many_texts_is_kept() {
         )
         .collect();
     for (at, fault, store) in places(200) {
-        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let reduction = reduction(&store, OnOffloadError::KeepOriginal);
         let shown = go(&reduction, &call("a", "f"), output(made.clone())).await;
         if shown.outcome() != Outcome::Kept(Reason::StoreFailed) {
             continue;

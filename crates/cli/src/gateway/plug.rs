@@ -21,7 +21,7 @@ use offcut::format::{
 use offcut::hint::Hint;
 use offcut::report::ErrorSource;
 use offcut::{
-    OnStoreFailure, Part, Settings, StoredNames, ToolCall, ToolOutput, ToolReduction, Truncated,
+    OnOffloadError, Part, Settings, StoredNames, ToolCall, ToolOutput, ToolReduction, Truncated,
 };
 use serde_json::json;
 use sha2::Sha256;
@@ -100,7 +100,7 @@ impl PlugTenant {
         settings.read_file_tool_name = Some(READER.to_owned());
         // The hash is the name, and what is not stored stays in the messages.
         settings.names = StoredNames::CallId;
-        settings.on_offload_error = OnStoreFailure::KeepOriginal;
+        settings.on_offload_error = OnOffloadError::KeepOriginal;
         let whole = ToolReduction::builder().settings(settings, open).build();
         let whole = whole.map_err(GatewayError::Reduction)?;
         Ok(Self {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::lines;
 use offcut::backend::{ErrorKind, Fs};
-use offcut::{OnStoreFailure, ToolReduction};
+use offcut::{OnOffloadError, ToolReduction};
 use offcut_cli::agents::Agent;
 use offcut_cli::agents::hook::{self, Surroundings};
 use offcut_cli::failure::Failure;
@@ -451,7 +451,7 @@ async fn subagents_and_hostile_ids_have_places_of_their_own() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_store_that_fails_changes_nothing_and_says_why() {
-    for on_failure in [OnStoreFailure::KeepOriginal, OnStoreFailure::Fail] {
+    for on_failure in [OnOffloadError::KeepOriginal, OnOffloadError::Fail] {
         let home = tempfile::tempdir().unwrap();
         let store = Faulty::new(Fs::open(home.path()).unwrap());
         store.fault_on_every_write(Fault::Fail(ErrorKind::Other));

@@ -120,7 +120,9 @@ fn a_session_has_its_own_prefix() {
     // Without a session, the location tells whose it is, as for what a server has stored for others.
     let named = |path: &str| {
         let asked = json!({"path": path}).to_string();
-        [&["read", "--arguments", &asked], &from[..4]].concat().join("\0")
+        [&["read", "--arguments", &asked], &from[..4]]
+            .concat()
+            .join("\0")
     };
     for path in [&location, "chat-42/trunc/a"] {
         succeed(&[&["read", path], &from[..4]].concat(), "");

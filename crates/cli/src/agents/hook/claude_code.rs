@@ -1,4 +1,4 @@
-//! Events of Claude Code.
+//! Events of Claude Code: the places in a tool's response at which texts stand.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The events of all agents, and the one way of their texts.
+//! The fields of all agents' events, and the one way of their texts.
 
 use std::fs::File;
 use std::io::Read;

@@ -321,7 +321,7 @@ impl<'a> Planner<'a> {
             Some(_) if lines.iter().any(is_new) => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        let put = edit.put(&lines);
+        let put = edit.replacement(&lines);
         if edit.resize(&self.session.meter, &put) {
             edit.content = Content::Lines(lines);
         } else {

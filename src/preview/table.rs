@@ -243,11 +243,14 @@ fn separated_rows(text: &str, by: u8, columns: usize) -> Rows<'_> {
         let blank = blank.take_while(|byte| b"\r\n".contains(byte));
         let feeds = blank.filter(|byte| *byte == b'\n').count();
         let line = reader.position().line() + feeds as u64;
-        let is_row = reader.read_record(&mut cells).ok()? && cells.len() == columns;
+        // What is no row may have a cell for each byte.
+        if !reader.read_record(&mut cells).ok()? || cells.len() != columns {
+            return None;
+        }
         let row = || (line, cells.iter().map(str::to_owned).collect());
         let row = (!std::mem::take(&mut are_names)).then(row);
         let rest = text[reader.position().byte() as usize..].trim_start_matches(['\r', '\n']);
-        is_row.then_some((text.len() - rest.len(), row))
+        Some((text.len() - rest.len(), row))
     }))
 }
 

@@ -157,7 +157,7 @@ impl TableForm {
     fn names(self, text: &str) -> Option<Vec<String>> {
         let names = match self {
             Self::Separated(by) => {
-                // Most lines are no names, and a reader costs more than to look.
+                // Few lines are names, and building a reader costs more than a look.
                 if !text.lines().next()?.as_bytes().contains(&by) {
                     return None;
                 }
@@ -243,7 +243,7 @@ fn separated_rows(text: &str, by: u8, columns: usize) -> Rows<'_> {
         let blank = blank.take_while(|byte| b"\r\n".contains(byte));
         let feeds = blank.filter(|byte| *byte == b'\n').count();
         let line = reader.position().line() + feeds as u64;
-        // What is no row may have a cell for each byte.
+        // Text below a table may have a cell for each byte.
         if !reader.read_record(&mut cells).ok()? || cells.len() != columns {
             return None;
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::string::FromUtf8Error;
 
 use crate::backend::{debug_as_chain, with_source};
-use crate::preview::text::utf8::{is_utf16, text_of};
+use crate::preview::text::decoding::{is_utf16, text_of};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};

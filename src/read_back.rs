@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::preview::holds_only;
+use crate::preview::text::decoding::{is_utf16, text_of};
 use crate::preview::text::lines::{count_lines, last_line};
-use crate::preview::text::utf8::{is_utf16, text_of};
 
 use crate::backend::content::Stored;
 use crate::backend::{Backend, BackendError, Location, Memory};

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use offcut::agent::Tool;
 use offcut::backend::{Backend, Key, Memory};
 use offcut::hint::{Hint, Kind};
-use offcut::preview::text::utf8::{is_utf16, text_of};
+use offcut::preview::text::decoding::{is_utf16, text_of};
 use offcut::{Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use serde_json::{Value, json};
 

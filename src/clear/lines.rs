@@ -172,7 +172,7 @@ impl Drafts<'_> {
         let (content, mime) = match part {
             PartRef::Text(text) => {
                 let (content, preview) = (text.as_bytes().to_vec(), self.preview(text));
-                let line = self.store(content.into(), None, preview, number);
+                let line = self.line_for(content.into(), None, preview, number);
                 if line.text.len() < text.len() {
                     return line;
                 }
@@ -203,7 +203,7 @@ impl Drafts<'_> {
             PartRef::Json(_) => self.preview(&String::from_utf8_lossy(&content)),
             _ => String::new(),
         };
-        self.store(content, Some(mime), preview, number)
+        self.line_for(content, Some(mime), preview, number)
     }
 
     /// The preview of a text that is cleared.
@@ -234,9 +234,9 @@ impl Drafts<'_> {
         }
     }
 
-    /// A hint that names stored content of the media type `mime`, or text; without a backend, one that says that
+    /// The line of a hint that names content of the media type `mime`, or text; without a backend, one that says that
     /// the content is gone. `number` counts the contents of a result, or of a call, from 1.
-    pub(super) fn store(
+    pub(super) fn line_for(
         &mut self,
         content: Bytes,
         mime: Option<&str>,

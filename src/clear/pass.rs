@@ -23,7 +23,7 @@ use crate::hint::{Draft, Kind};
 use crate::middleware::Turn;
 use crate::ours::{ApparentHint, SEVERAL};
 use crate::preview::Previewer;
-use crate::preview::text::utf8::text_of;
+use crate::preview::text::decoding::text_of;
 use crate::read_back::{shows_only, texts_in};
 use crate::report::{
     CountKind, Decision, ErrorSource, Outcome, Reason, Report, Subject, TokenCount,
@@ -102,9 +102,9 @@ pub(crate) async fn pass(
         {
             known.settled.insert(edit.grounds, reason);
         }
-        let mut parts = Some(edit);
-        while let Some(mut edit) = parts {
-            parts = edit.arguments.take().map(|arguments| *arguments);
+        let mut next = Some(edit);
+        while let Some(mut edit) = next {
+            next = edit.arguments.take().map(|arguments| *arguments);
             if let Content::Ready(put) = edit.content {
                 let decided = Decided {
                     slot: edit.id,

@@ -270,7 +270,7 @@ impl<'a> Planner<'a> {
                 None => 0,
             };
             let preview = opening(&content, shown.min(MAX_FIRST_LINE)).to_owned();
-            lines.push(drafts.store(content.into(), None, preview, number));
+            lines.push(drafts.line_for(content.into(), None, preview, number));
         }
         edit.frame = frame;
         let edit = self.propose(edit, lines, policy);

@@ -1,7 +1,7 @@
 //! Lines that report failures. In a log or a test run they matter most, whatever names they
 //! contain.
 //!
-//! They are told by their words, by the place in a file that they begin with, or because they are odd:
+//! They are told by their words (`signs.rs`), by the place in a file that they begin with, or because they are odd:
 //! in a text of many lines of a few templates, those of a template of their own.
 
 use std::collections::hash_map::Entry;

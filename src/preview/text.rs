@@ -1,4 +1,4 @@
 //! Bytes as text: characters split across chunks, lines, and positions.
 
+pub mod decoding;
 pub mod lines;
-pub mod utf8;

@@ -1,7 +1,7 @@
 //! Results of other readers that return our stored content.
 
+use crate::preview::text::decoding::is_utf16;
 use crate::preview::text::lines::{begins, first_line};
-use crate::preview::text::utf8::is_utf16;
 use memchr::memmem;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Pages: stretches of content that end with a line, or inside a line that is too long for a page.
 
+use crate::preview::text::decoding::char_end;
 use crate::preview::text::lines::first_line;
-use crate::preview::text::utf8::char_end;
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose};

@@ -100,7 +100,7 @@ impl Conversation for Overlay<'_> {
         });
     }
 
-    // Nothing edits what is shown: `put` is the way.
+    // Nothing edits what is shown: `show` is the way.
     fn replace(&mut self, _: usize, _: usize, _: NewPiece) {}
 
     fn has_text(&self, message: usize, text: usize) -> bool {

@@ -41,7 +41,7 @@ impl<'a> Job<'a> {
 
     /// The text of a part, if it counts towards the limit. JSON is measured by itself: over the limit it is treated as
     /// text, and within it it passes through.
-    pub(super) fn text_of<'p>(&self, part: &'p Part) -> Option<Cow<'p, str>> {
+    pub(super) fn counted_text<'p>(&self, part: &'p Part) -> Option<Cow<'p, str>> {
         match part {
             Part::Text(text) => Some(text.into()),
             Part::Json(value) => {

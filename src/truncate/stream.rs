@@ -16,7 +16,7 @@ use crate::content::{Chunk, Gathered, Part, ToolError};
 use crate::error::OffloadError;
 use crate::hint::{Draft, Kind};
 use crate::preview::Sketch;
-use crate::preview::text::utf8::{Decoder, text_of};
+use crate::preview::text::decoding::{Decoder, text_of};
 use crate::report::{Decision, Outcome, Reason};
 
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
@@ -55,7 +55,7 @@ pub(super) async fn truncate(
         }
         length += match &chunk {
             Chunk::Bytes(bytes) => bytes.len() as u64,
-            Chunk::Part(part) => job.text_of(part).map_or(0, |text| text.len() as u64),
+            Chunk::Part(part) => job.counted_text(part).map_or(0, |text| text.len() as u64),
         };
         head.push(chunk);
         // Very many small parts take more memory than their bytes.
@@ -125,7 +125,7 @@ impl<'a> LongText<'a> {
             Chunk::Bytes(bytes) => (bytes, std::mem::replace(&mut self.is_open, true)),
             Chunk::Part(part) => {
                 self.is_open = false;
-                let text = self.job.text_of(&part).map(Cow::into_owned);
+                let text = self.job.counted_text(&part).map(Cow::into_owned);
                 let Some(text) = text else {
                     self.decision.bytes.before += text_bytes(&part);
                     self.others.push(part);

@@ -18,6 +18,7 @@ pub(super) async fn truncate(
 ) -> Result<(Vec<Part>, Decision), OffloadError> {
     let (id, mut decision) = job.begin();
     for (part, bytes) in &mut arrived {
+        // A `String` of a tool may be UTF-16 whose NULs it took for characters.
         if let (Part::Text(text), None) = (&mut *part, &bytes) {
             (*part, *bytes) = text_part(std::mem::take(text).into_bytes());
         }
@@ -28,7 +29,7 @@ pub(super) async fn truncate(
     }
     let mut texts = Vec::new();
     for (slot, (part, raw)) in arrived.iter().enumerate() {
-        if let Some(text) = job.text_of(part) {
+        if let Some(text) = job.counted_text(part) {
             texts.push(Text {
                 slot,
                 text,
@@ -46,12 +47,14 @@ pub(super) async fn truncate(
         return Ok((page, decision));
     }
     let broken = is_broken.then(|| arrived.len() - 1);
+    let cuts = plan(job, &id, &texts, arrived.len(), broken);
+    let length: u64 = texts.iter().map(|text| text.text.len() as u64).sum();
+    if cuts.is_empty() && length > job.limit {
+        decision.outcome = Outcome::Kept(Reason::NoGain);
+    }
     let mut hints = Vec::new();
     // Names follow the order of the parts: `<id>`, `<id>-2`, …
-    for (mut cut, number) in plan(job, &id, &texts, arrived.len(), broken)
-        .into_iter()
-        .zip(1..)
-    {
+    for (mut cut, number) in cuts.into_iter().zip(1..) {
         decision.fail_first(ErrorSource::Callback, cut.problem.take());
         let content = cut.content();
         let target = job.target(&id, number, &digest(&content));

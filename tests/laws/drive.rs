@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::slice;
 
 use offcut::hint::Kind;
-use offcut::preview::text::utf8::text_of;
+use offcut::preview::text::decoding::text_of;
 use offcut::report::Outcome;
 use offcut::{Part, Report, ToolCall, ToolOutput};
 

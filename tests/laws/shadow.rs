@@ -13,7 +13,7 @@ use bytes::Bytes;
 use offcut::Part;
 use offcut::format::{Data, PartRef, Piece, Role};
 use offcut::hint::{Hint, Kind};
-use offcut::preview::text::utf8::text_of;
+use offcut::preview::text::decoding::text_of;
 use serde_json::Value;
 
 use super::subject::Subject;

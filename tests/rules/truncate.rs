@@ -380,18 +380,25 @@ async fn t5_json_that_is_joined_with_texts_reads_back_as_it_was() {
 #[tokio::test]
 async fn t6_texts_that_would_hardly_get_shorter_stay() {
     // The preview and its hint would take more than three quarters.
-    let reduction = builder(&memory())
-        .max_length_for_trunc(1_000)
-        .preview_length(500)
-        .preview_above(0)
-        .build()
-        .unwrap();
-    for (length, is_change) in [(700, false), (1_000, true)] {
+    for (limit, length, outcome) in [
+        (1_000, 700, Outcome::Kept(Reason::WithinLimit)),
+        (690, 700, Outcome::Kept(Reason::NoGain)),
+        (1_000, 1_000, Outcome::Truncated),
+    ] {
+        let reduction = builder(&memory())
+            .max_length_for_trunc(limit)
+            .preview_length(500)
+            .preview_above(0);
         let shown = reduction
+            .build()
+            .unwrap()
             .truncate(&call("a", "f"), "word\n".repeat(length / 5))
             .await
             .unwrap();
-        assert_eq!(shown.report.is_change(), is_change, "{length}");
+        assert_eq!(
+            shown.report.decisions[0].outcome, outcome,
+            "{length} of {limit}"
+        );
     }
 }
 

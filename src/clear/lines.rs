@@ -209,7 +209,7 @@ impl Drafts<'_> {
     /// The preview of a text that is cleared.
     fn preview(&mut self, text: &str) -> String {
         let budget = self.length.bytes_for(text.len() as u64);
-        let (preview, problem) = self.previewer.show(text, budget);
+        let (preview, problem) = self.previewer.show(text, text.len(), budget);
         self.decision.fail_first(ErrorSource::Callback, problem);
         preview
     }

@@ -265,7 +265,7 @@ async fn shorten(
     draft.hint.kind = Kind::Cleared;
     if hint.kind != Kind::Cleared || hint.preview.len() > budget {
         let text = texts_in(hint, &content).unwrap_or(&content);
-        let (preview, problem) = previewer.show(&text_of(text), budget);
+        let (preview, problem) = previewer.show(&text_of(text), text.len(), budget);
         decision.fail_first(ErrorSource::Callback, problem);
         draft.hint.preview = preview;
     }

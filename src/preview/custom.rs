@@ -42,12 +42,20 @@ impl Previewer {
         }
     }
 
-    /// Returns the preview of `text`, and the error of the custom code, if any. After an error, the preview is by the
-    /// built-in method.
-    pub(crate) fn show(&self, text: &str, budget: usize) -> (String, Option<String>) {
+    /// Returns the preview of `text`, which is of `stored` bytes, and the error of the custom code, if any. After an
+    /// error, the preview is by the built-in method.
+    pub(crate) fn show(
+        &self,
+        text: &str,
+        stored: usize,
+        budget: usize,
+    ) -> (String, Option<String>) {
         match self.own(text, budget) {
             Some(Ok(shown)) => (shown, None),
-            failed => (self.named.show(text, budget), failed.and_then(Result::err)),
+            failed => {
+                let shown = self.named.show_decoded(text, stored, budget);
+                (shown, failed.and_then(Result::err))
+            }
         }
     }
 

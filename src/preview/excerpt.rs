@@ -92,6 +92,22 @@ fn marked(line: &str) -> Option<u64> {
     number(count)
 }
 
+/// The preview of a decoded text of `text` bytes, with the hidden ones counted as they are stored: a replacement
+/// character takes three bytes, and mostly stands for one. A text that is shorter than what is stored, as of UTF-16 it
+/// often is, counts itself.
+pub(crate) fn in_stored_bytes(preview: String, text: u64, stored: u64) -> String {
+    let more = text.saturating_sub(stored);
+    let Some((shown, last)) = preview.rsplit_once('\n').filter(|_| more > 0) else {
+        return preview;
+    };
+    let Some(hidden) = marked(last) else {
+        return preview;
+    };
+    let of_shown = 2 * shown.matches('\u{fffd}').count() as u64;
+    let hidden = hidden.saturating_sub(more.saturating_sub(of_shown));
+    format!("{shown}\n{}", mark(hidden))
+}
+
 impl Excerpt<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty() && self.names.is_empty()

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
 
-use crate::preview::signs::{FAILURE, PLACE, is_failure, signs};
+use crate::preview::signs::{FAILURE, PLACE, is_failure, signs, without_digits};
 use crate::preview::units::{Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
@@ -17,6 +17,8 @@ const WORTH: f32 = 20.0;
 /// Maximum number of lines that report failures and come before others. Those that differ in digits
 /// alone count once.
 const MAX_FAILURES: usize = 16;
+/// The last ones among them: the end of a log often says what came of it.
+const LAST: usize = 4;
 /// Lines that begin with a place are reports if they are at most one in so many. Of a search, all
 /// lines do.
 const PLACES: usize = 5;
@@ -52,16 +54,21 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates<'_>) -> Vec<usiz
     let places = found.iter().filter(|signs| **signs & PLACE != 0).count();
     let are_reports = places as u64 * PLACES as u64 <= templates.lines;
     let odd: HashSet<Place> = templates.odd().map(|unit| unit.place).collect();
-    // The surest come first.
+    // The ways in which a line is known to report a failure, the surest first.
+    const TOLD: usize = 2;
     let sign = |at: usize| match found[at] {
         signs if signs & FAILURE != 0 => Some((0, at)),
         signs if are_reports && signs & PLACE != 0 => Some((1, at)),
-        _ => odd.contains(&units[at].place).then_some((2, at)),
+        _ => odd.contains(&units[at].place).then_some((TOLD, at)),
     };
     let mut failing: Vec<(usize, usize)> = (0..units.len()).filter_map(sign).collect();
     failing.sort_unstable();
     let mut distinct = HashSet::new();
-    failing.retain(|(_, at)| distinct.insert(template(units[*at].text)));
+    failing.retain(|(_, at)| distinct.insert(without_digits(units[*at].text)));
+    let told = failing.partition_point(|(sign, _)| *sign < TOLD);
+    if told > MAX_FAILURES {
+        failing.drain(MAX_FAILURES - LAST..told - LAST);
+    }
     failing.truncate(MAX_FAILURES);
     failing.into_iter().map(|(_, at)| at).collect()
 }
@@ -71,6 +78,8 @@ const MAX_TEMPLATES: usize = 256;
 /// Number of lines from which on a template is common, and up to which it is odd.
 const COMMON: u64 = 10;
 const ODD: usize = 2;
+/// Minimum length in bytes of an odd line with a colon at its end: `failures:` tells less than what stands below it.
+const MIN_ODD: usize = 12;
 /// A text is repetitive if it has this many lines, and all but one in [`OTHERS`] are of common templates.
 const MIN_LINES: u64 = 40;
 const OTHERS: u64 = 20;
@@ -119,7 +128,11 @@ impl<'t> Templates<'t> {
         let most = if self.is_repetitive() { ODD } else { 0 };
         let odd = self.counts.values();
         let odd = odd.filter(move |(count, _)| *count <= most as u64);
-        odd.flat_map(|(_, few)| few).copied()
+        let odd = odd.flat_map(|(_, few)| few).copied();
+        odd.filter(|unit| {
+            let line = unit.text.trim();
+            line.len() >= MIN_ODD || !line.ends_with(':')
+        })
     }
 }
 
@@ -313,6 +326,11 @@ mod tests {
         ] {
             assert_eq!(found(&among(line, odd)), odd[..1], "{line}");
         }
+        let names = |n: usize| char::from(b'a' + (n % 26) as u8);
+        let varied: String = (0..700)
+            .map(|n| format!("{}{}/{n} is read\n", names(n), names(n / 26)))
+            .collect();
+        assert_eq!(found(&(varied + "failures:\n")), [""; 0]);
         let varied: String = (1..100)
             .map(|n| format!("{} said\n", char::from(b'A' + n % 60)))
             .collect();

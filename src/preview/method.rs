@@ -28,6 +28,11 @@ impl Preview {
     pub fn show(self, text: &str, budget: usize) -> String {
         show(self, text, Length::of(""), &Middle::default(), budget)
     }
+
+    /// The same for the text of `stored` bytes that may not be UTF-8.
+    pub(crate) fn show_decoded(self, text: &str, stored: usize, budget: usize) -> String {
+        excerpt::in_stored_bytes(self.show(text, budget), text.len() as u64, stored as u64)
+    }
 }
 
 /// Returns true if `preview` looks like a method's preview of `text` and has no other content.
@@ -103,16 +108,13 @@ impl Sketch {
         self.length.end.lines()
     }
 
-    /// Returns a preview of at most `budget` bytes of the text so far. If they are too few to be useful, it is empty.
+    /// Returns a preview of at most `budget` bytes of the text so far, which is of `stored` bytes. If they are too few
+    /// to be useful, it is empty.
     #[must_use]
-    pub(crate) fn show(&self, budget: usize) -> String {
-        show(
-            self.wanted,
-            &self.held,
-            self.forgotten,
-            &self.middle,
-            budget,
-        )
+    pub(crate) fn show(&self, budget: usize, stored: u64) -> String {
+        let (held, forgotten) = (&self.held, self.forgotten);
+        let shown = show(self.wanted, held, forgotten, &self.middle, budget);
+        excerpt::in_stored_bytes(shown, self.bytes(), stored)
     }
 }
 
@@ -407,7 +409,11 @@ mod tests {
                     sketch.push(chunk);
                     rest = after;
                 }
-                assert_eq!(sketch.show(2_000), shown, "{preview:?}, {size}");
+                assert_eq!(
+                    sketch.show(2_000, sketch.bytes()),
+                    shown,
+                    "{preview:?}, {size}"
+                );
                 assert_eq!(sketch.lines(), 300_001);
                 assert!(sketch.held.len() <= MAX_TEXT + 2 * SLACK + size);
             }
@@ -657,7 +663,7 @@ mod tests {
                 for cut in cuts.iter().copied().chain([text.len()]) {
                     sketch.push(&text[from..cut]);
                     from = cut;
-                    prop_assert_eq!(sketch.show(budget), preview.show(&text[..from], budget));
+                    prop_assert_eq!(sketch.show(budget, sketch.bytes()), preview.show(&text[..from], budget));
                 }
             }
         }

@@ -30,13 +30,16 @@ const FIELDS: [usize; 5] = [usize::MAX, 100, 60, 30, 12];
 const MAX_WHOLE: usize = 16 * 1024;
 /// Minimum length in bytes of a long text.
 const LONG: usize = 120;
+/// One in so many of the scalars must be shown.
+const SHOWN: usize = 4;
 /// Values in values that are looked into.
 const MAX_DEPTH: usize = 8;
 
-/// Returns an outline of the JSON below `root` in at most `budget` bytes. Where most of it is long texts, the names in it
-/// tell more.
+/// Returns an outline of the JSON below `root` in at most `budget` bytes. Where most of it is long texts, or little
+/// fits, the names in it tell more.
 pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String> {
-    if bytes_of_long_texts(root) * 2 > root.range().len() {
+    let (scalars, bytes) = count_scalars(root);
+    if bytes * 2 > root.range().len() {
         return None;
     }
     let room = budget.checked_sub(before.len() + MORE.len())?;
@@ -47,8 +50,13 @@ pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String
         let lines = lines.iter();
         lines.map(|line| line.rendered(most)).collect()
     };
-    let mut tries = TEXTS.into_iter().map(rendered);
-    let shown = tries.find(|shown| shown.len() <= room)?;
+    let mut tries = TEXTS.into_iter().map(|most| (most, rendered(most)));
+    let (most, shown) = tries.find(|(_, shown)| shown.len() <= room)?;
+    let whole = lines.iter().filter(|line| line.is_whole(most));
+    let told = whole.filter_map(|line| Some(count_scalars(line.node?).0));
+    if told.sum::<usize>() * SHOWN < scalars {
+        return None;
+    }
     Some(format!("{before}{shown}{MORE}"))
 }
 
@@ -127,17 +135,29 @@ impl<'j> OutlineLine<'j> {
     }
 }
 
-/// Bytes of the long texts in a value.
-fn bytes_of_long_texts(root: Node<'_>) -> usize {
-    let (mut open, mut bytes) = (vec![root], 0);
+/// Number of the scalars in a value, a list of them or a long map counting as one, and bytes of those that are long texts.
+fn count_scalars(root: Node<'_>) -> (usize, usize) {
+    let (mut open, mut scalars, mut bytes) = (vec![root], 0, 0);
     while let Some(node) = open.pop() {
+        let inside = || node.fields().map(|(_, value)| value).chain(node.items());
+        if is_list_of_scalars(node) || node.fields().count() > ITEMS[0] && inside().all(is_scalar) {
+            let long = inside().map(|value| value.range().len());
+            bytes += long.filter(|length| *length > LONG).sum::<usize>();
+            scalars += 1;
+            continue;
+        }
         let length = node.range().len();
         if node.kind() == Kind::String && length > LONG {
             bytes += length;
         }
-        open.extend(node.fields().map(|(_, value)| value).chain(node.items()));
+        scalars += usize::from(is_scalar(node));
+        open.extend(inside());
     }
-    bytes
+    (scalars, bytes)
+}
+
+fn is_scalar(node: Node<'_>) -> bool {
+    !node.is_object() && !node.is_array()
 }
 
 fn is_list_of_scalars(node: Node<'_>) -> bool {
@@ -234,6 +254,8 @@ mod tests {
         licence: MIT
         [… more …]
         "#);
+        let small = show(&text, 200);
+        assert!(small.is_none(), "{small:?}");
         let page = json!({"title": "Part 1", "text": "some words ".repeat(60)}).to_string();
         assert_eq!(show(&page, 300), None);
     }

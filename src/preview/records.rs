@@ -613,7 +613,7 @@ mod tests {
             let mut sketch = Sketch::new(Preview::Mixed);
             sketch.push(first);
             sketch.push(rest);
-            prop_assert_eq!(sketch.show(budget), shown);
+            prop_assert_eq!(sketch.show(budget, sketch.bytes()), shown);
             if let Some(shown) = show(&text, budget) {
                 prop_assert_eq!(show(&text, shown.len()), Some(shown));
             }

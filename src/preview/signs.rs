@@ -90,3 +90,8 @@ fn counts() -> String {
         r"(?i-u)(?:^|[^a-z0-9.])[0-9]+ (?:[a-z]* )?{counted}(?:[^a-z]|$)|(?:^|[^a-z]){counted}[:=]? +[0-9]"
     )
 }
+
+/// A line without its digits.
+pub(super) fn without_digits(text: &str) -> String {
+    text.replace(|sign: char| sign.is_ascii_digit(), "")
+}

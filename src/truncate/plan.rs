@@ -174,8 +174,11 @@ impl ResultPlanner<'_> {
         let Job { policy, call, .. } = self.job;
         let previewer = policy.previewer(&call.name, || call.arguments.clone());
         let (preview, problem) = match text.text.len() as u64 <= MAX_WHOLE {
-            true => previewer.show(&text.text, share),
-            false => (policy.preview.show(&text.text, share), None),
+            true => previewer.show(&text.text, text.bytes().len(), share),
+            false => {
+                let stored = text.bytes().len();
+                (policy.preview.show_decoded(&text.text, stored, share), None)
+            }
         };
         let cut = self.new_cut(vec![text], None, &text.text, preview)?;
         Some(Cut { problem, ..cut })
@@ -192,7 +195,12 @@ impl ResultPlanner<'_> {
         }
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
         let budget = self.job.policy.preview_length.bytes_for(length);
-        let preview = self.job.policy.preview.show(&joined, budget);
+        let stored = lengths.iter().map(|length| length + 1).sum();
+        let preview = self
+            .job
+            .policy
+            .preview
+            .show_decoded(&joined, stored, budget);
         joined.push_str(&manifest);
         self.new_cut(texts.iter().collect(), Some(manifest), &joined, preview)
     }

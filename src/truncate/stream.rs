@@ -216,7 +216,7 @@ impl<'a> LongText<'a> {
             ),
             Kept::Spilled(_) | Kept::Lost => {
                 let share = job.policy.preview_length.bytes_for(self.sketch.bytes());
-                let preview = self.sketch.show(share);
+                let preview = self.sketch.show(share, self.bytes);
                 let mut draft = Draft::new(Kind::Truncated, self.bytes, &job.call.name, preview);
                 draft.hint.lines = Some(self.sketch.lines());
                 draft.hint.flags.not_utf8 = !self.decoder.is_utf8();

@@ -534,6 +534,9 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
         .await
         .unwrap();
     let hint = Hint::parse(text(&shown.parts)).unwrap();
+    let hidden = hint.preview.rsplit_once("[… ").unwrap().1;
+    let hidden: usize = hidden.strip_suffix(" B …]").unwrap().parse().unwrap();
+    assert!(hidden < binary.len() && binary.len() - hidden <= hint.preview.len());
     assert!(offcut::preview::holds_only(
         &hint.preview,
         &String::from_utf8_lossy(&binary)

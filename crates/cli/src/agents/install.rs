@@ -196,7 +196,7 @@ impl Installation {
         let record = file.record.as_ref();
         let additions = record.map_or(wanted, |record| &record.additions);
         let is_ours = |command: &str| content::is_ours(command, self.agent);
-        let removed = jsonc::remove(file.file.text()?, additions, is_ours);
+        let removed = jsonc::remove(file.file.text()?, additions, &file.before(), is_ours);
         let (text, values) = removed.map_err(|problem| file.file.unusable(&problem))?;
         if values.is_empty() {
             return Ok((Outcome::Unchanged, values));

@@ -101,10 +101,11 @@ pub(super) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
 }
 
 /// Removes additions, and hooks with commands of ours in the same lists. Returns what was removed in words, too. Lists
-/// and objects that this empties go as well, unless they hold a comment.
+/// and objects that this empties go as well, unless they were there `before` or hold a comment.
 pub(super) fn remove(
     text: &str,
     additions: &[Addition],
+    before: &Value,
     is_ours: impl Fn(&str) -> bool,
 ) -> Result<(String, Vec<String>), String> {
     parse(text)?;
@@ -130,9 +131,9 @@ pub(super) fn remove(
                 }
             }
             let is_empty = |text: String| text.trim_matches(['[', ']', '{', '}']).trim().is_empty();
-            if !removed.is_empty() && is_empty(list.to_string()) {
+            if !removed.is_empty() && is_empty(list.to_string()) && before[outer][name].is_null() {
                 place.remove();
-                if is_empty(object.to_string()) {
+                if is_empty(object.to_string()) && before[outer].is_null() {
                     outer_place.remove();
                 }
             }
@@ -238,11 +239,12 @@ mod tests {
             "{}",
             "{\n}\n",
             "",
+            "{ \"permissions\": { \"allow\": [] } }",
             "{\n  // mine\n  \"hooks\": {\"After\": [{\"command\": \"mine\"}]},\n}\n",
             "{\"permissions\":{\"allow\":[\"Read(//store/**)\"]}}",
             "{\"env\": {\"KEY\": \"1\" /* mine too */}, \"model\": \"opus\"}",
-            "{\"permissions\": {\"allow\": [\"Bash\",]}, \"hooks\": {\"After\": [1],},}",
-            "{\r\n\t\"permissions\": {\"allow\": [\r\n\t\t\"Bash\", // first\r\n\t]},\r\n\t\"hooks\": {\"Before\": []}\r\n}\r\n",
+            "{\"permissions\": {\"allow\": [\"Bash\",]}, \"hooks\": {\"After\": [],},}",
+            "{\r\n\t\"permissions\": {\"allow\": [\r\n\t\t\"Bash\", // first\r\n\t]},\r\n\t\"hooks\": {}\r\n}\r\n",
         ];
         for file in files {
             let original = parse(file).unwrap();
@@ -256,7 +258,7 @@ mod tests {
                 .into_iter()
                 .filter(|addition| *addition != additions()[1] || !file.contains("Read"))
                 .collect();
-            let (removed, _) = remove(&added, &missing, |_| false).unwrap();
+            let (removed, _) = remove(&added, &missing, &original, |_| false).unwrap();
             assert_eq!(parse(&removed).unwrap(), original, "{added}{removed}");
             let commas = |text: &str| text.matches(',').count();
             assert_eq!(commas(&removed), commas(file), "{added}{removed}");
@@ -269,7 +271,7 @@ mod tests {
     #[test]
     fn copies_of_what_was_added_go_too() {
         let file = "{\"permissions\": {\"allow\": [\"Bash\", \"Read(//store/**)\", \"Edit\", \"Read(//store/**)\"]}}";
-        let (removed, _) = remove(file, &additions(), |_| false).unwrap();
+        let (removed, _) = remove(file, &additions(), &Value::Null, |_| false).unwrap();
         let left = json!({"permissions": {"allow": ["Bash", "Edit"]}});
         assert_eq!(parse(&removed).unwrap(), left);
     }

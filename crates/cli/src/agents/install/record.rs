@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::file::{AgentFile, because};
@@ -64,6 +65,12 @@ impl Tracked {
     pub(super) fn original(&self) -> Option<&[u8]> {
         let record = self.record.as_ref().filter(|record| record.had_file);
         record.and_then(|_| self.backup.bytes())
+    }
+
+    /// The settings before the change; empty if they are unknown.
+    pub(super) fn before(&self) -> Value {
+        let known = self.original().and_then(|_| self.backup.json().ok());
+        known.unwrap_or_default()
     }
 
     /// Gives the file the bytes before the change, if these are known and it is as the change left it. Returns true if

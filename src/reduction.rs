@@ -365,7 +365,8 @@ impl ToolReduction {
     }
 
     /// The moment before a model call: runs the clear pass, as [`clear`](Self::clear) does. Joins
-    /// the newest results where the provider wants those of parallel calls in one message.
+    /// the newest results where the provider wants those of parallel calls in one message. Schemas of tools are not at
+    /// hand, so they don't count: [`clear_turn`](Self::clear_turn) counts them, and joins nothing.
     ///
     /// # Errors
     ///
@@ -403,7 +404,8 @@ impl ToolReduction {
     }
 
     /// [Truncates](Self::truncate) a result for a message of this format: media that it does not
-    /// [take](LoopFormat::takes) are bytes, each after a text that names it, since the message could only spell them.
+    /// [take](LoopFormat::takes) are bytes, each after a text that names it, since the message could only spell them, and so
+    /// are an error's: Anthropic refuses an error with anything but text. Media in chunks or in a stream stay.
     ///
     /// # Errors
     ///
@@ -417,7 +419,10 @@ impl ToolReduction {
         // Bytes that are never stored would be lost.
         let is_stored = self.truncates(&call.name) && !call.is_for_program;
         let output = match is_stored {
-            true => output.without_media(|part| format.takes(part)),
+            true => {
+                let is_error = output.is_error;
+                output.without_media(|part| !is_error && format.takes(part))
+            }
             false => output,
         };
         self.truncate(call, output).await

@@ -94,6 +94,15 @@ async fn media_that_a_format_can_not_hold_are_bytes() {
             assert_eq!(kinds, ["text", "image"], "{message}");
             let mime = content[1]["source"]["media_type"].as_str().unwrap();
             assert!(["image/png", "image/jpeg"].contains(&mime), "{message}");
+            // Of an error, the provider takes text alone.
+            let fail = async || ToolOutput {
+                is_error: true,
+                ..parts(mime, data.clone())
+            };
+            let error = reduction.wrap_tool_call(wire, &call, fail).await.unwrap();
+            let content = error["content"][0]["content"].as_array().unwrap();
+            assert!(content.iter().all(|part| part["type"] == "text"), "{error}");
+            assert!(stored(&store).await.iter().any(|(_, bytes)| *bytes == data));
             continue;
         }
         assert_eq!(kinds, ["text"; 3], "{message}");

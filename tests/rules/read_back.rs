@@ -904,7 +904,7 @@ async fn reading_removed_content_says_that_it_is_gone() {
         let error = read(&reduction, arguments).await.unwrap_err();
         assert_eq!(
             error,
-            "the result at `path` is no longer stored: call the tool again if you need it"
+            "nothing is stored at `path`, or no longer: copy it exactly from a hint, or call the tool again"
         );
     }
     // The reading fails, and the loop continues.

@@ -380,21 +380,18 @@ async fn t5_json_that_is_joined_with_texts_reads_back_as_it_was() {
 #[tokio::test]
 async fn t6_texts_that_would_hardly_get_shorter_stay() {
     // The preview and its hint would take more than three quarters.
-    for (previewed, length, outcome) in [
-        (500, 700, Outcome::Kept(Reason::WithinLimit)),
-        (500, 1_000, Outcome::Truncated),
-        (900, 1_005, Outcome::Kept(Reason::NoGain)),
+    for (limit, previewed, length, outcome) in [
+        (1_000, 500, 700, Outcome::Kept(Reason::WithinLimit)),
+        (1_000, 500, 1_000, Outcome::Truncated),
+        (8_000, 8_000, 8_005, Outcome::Kept(Reason::NoGain)),
     ] {
         let reduction = builder(&memory())
-            .max_length_for_trunc(1_000)
+            .max_length_for_trunc(limit)
             .preview_length(previewed)
             .preview_above(0);
-        let shown = reduction
-            .build()
-            .unwrap()
-            .truncate(&call("a", "f"), "word\n".repeat(length / 5))
-            .await
-            .unwrap();
+        let numbers: String = (0..length / 5).map(|n| format!("{n:04}\n")).collect();
+        let reduction = reduction.build().unwrap();
+        let shown = reduction.truncate(&call("a", "f"), numbers).await.unwrap();
         assert_eq!(shown.report.decisions[0].outcome, outcome, "{length}");
     }
 }

@@ -151,7 +151,7 @@ rows! {
         NoTenant => (StatusCode::UNAUTHORIZED,
             "send what tells tenants apart: the key, or the header that `serve.tenant_header` names"),
         NoKey => (StatusCode::UNAUTHORIZED,
-            "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`"),
+            "send the key that the conversation was sent with, or the header that `serve.tenant_header` names, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`"),
         LongCall => (StatusCode::PAYLOAD_TOO_LARGE,
             "the body must be the arguments of one call, as JSON of up to 64 KiB"),
         NotJson => (StatusCode::BAD_REQUEST, "the body must be JSON"),

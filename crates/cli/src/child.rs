@@ -91,8 +91,10 @@ impl Child {
             let (reader, err) = io::pipe()?;
             (Some(Output::new(reader, io::stderr(), seen)?), err)
         };
-        let mut command = tokio::process::Command::from(command(words));
-        let process = command.stdout(out).stderr(err).spawn()?;
+        let process = start(words, |mut command| {
+            command.stdout(out.try_clone()?).stderr(err.try_clone()?);
+            Ok(command.into())
+        })?;
         let child = Self {
             process,
             signals,
@@ -160,6 +162,17 @@ impl Child {
     }
 }
 
+/// Starts a command that `set_up` prepares: by `/bin/sh` if it is a script without `#!`, as `execvp` does.
+pub(crate) fn start(
+    words: &[OsString],
+    set_up: impl Fn(Command) -> io::Result<tokio::process::Command>,
+) -> io::Result<tokio::process::Child> {
+    match set_up(command(words))?.spawn() {
+        Err(error) if is_script(&error) => set_up(by_shell(words))?.spawn(),
+        started => started,
+    }
+}
+
 /// Returns true if a command can begin with `name`: a path to a program, or the name of one in a folder of the `PATH`.
 #[cfg(feature = "serve")]
 pub(crate) fn is_program(name: &OsStr) -> bool {
@@ -172,16 +185,30 @@ pub(crate) fn is_program(name: &OsStr) -> bool {
 }
 
 /// The command that `words` are: a program, and its arguments.
-pub(crate) fn command(words: &[OsString]) -> Command {
+fn command(words: &[OsString]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command
 }
 
+/// The same as a command of a shell, which finds scripts on the `PATH` and runs those without `#!`.
+fn by_shell(words: &[OsString]) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", r#"exec "$0" "$@""#]).args(words);
+    shell
+}
+
+fn is_script(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error())
+}
+
 /// Replaces this program with a command, which then runs as if this program were not there. Returns
 /// only if that fails.
 pub(crate) fn replace_with(words: &[OsString]) -> io::Error {
-    command(words).exec()
+    match command(words).exec() {
+        error if is_script(&error) => by_shell(words).exec(),
+        error => error,
+    }
 }
 
 /// Passes a signal on to a process, unless its terminal has sent it the same.

@@ -51,9 +51,7 @@ fn run_alone(args: &args::Run, failure: &Failure) -> Failure {
 fn not_started(args: &args::Run, error: &io::Error) -> Failure {
     let advice = match args.command[0].as_encoded_bytes().first() {
         Some(b'-') => "`offcut run --help` lists the options, and this is none of them",
-        _ => {
-            "name an executable program, or a script that begins with `#!`; for a shell command line, use `sh -c`"
-        }
+        _ => "name an executable program; for a shell command line, use `sh -c`",
     };
     child::not_started(&args.command[0], error, advice)
 }

@@ -90,8 +90,10 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         // Signals end the agent, whose end is this program's.
         let mut signals = child::listen().or_fail("signals can't be received")?;
-        let mut command = tokio::process::Command::from(child::command(&words));
-        let started = command.envs(lead.variables.iter().cloned()).spawn();
+        let started = child::start(&words, |mut command| {
+            command.envs(lead.variables.iter().cloned());
+            Ok(command.into())
+        });
         let advice = "install the agent, and put its program on the PATH";
         let mut running = started.map_err(|error| child::not_started(&words[0], &error, advice))?;
         loop {

@@ -526,6 +526,33 @@ fn a_quiet_command_is_told_that_nobody_reads_any_more() {
 }
 
 #[test]
+fn scripts_without_a_first_line_run() {
+    let home = tempdir().unwrap();
+    let script = home.path().join("script");
+    fs::write(&script, "echo \"$1\"; exit 4\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, executable).unwrap();
+    for name in [text(&script), "script"] {
+        let mut run = offcut_run(home.path(), &[name, "a b"]);
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", home.path().display());
+        let ran = run.env("PATH", path).output().unwrap();
+        assert_eq!(
+            (ran.stdout, ran.status.code()),
+            (b"a b\n".to_vec(), Some(4)),
+            "{name}"
+        );
+    }
+    // So does a server.
+    let mut server = command(&["mcp", "--", text(&script)]);
+    server.env("OFFCUT_HOME", home.path()).stdin(Stdio::null());
+    assert_eq!(server.status().unwrap().code(), Some(4));
+    // Also if it runs without offcut.
+    let ran = output_of(&home, &["--config", "nonexistent.toml", text(&script), "b"]);
+    assert_eq!((ran.stdout, ran.status.code()), (b"b\n".to_vec(), Some(4)));
+}
+
+#[test]
 fn l2_a_command_runs_unchanged_if_offcut_fails() {
     let home = tempdir().unwrap();
     let ran = output_of(

@@ -29,9 +29,12 @@ pub(super) async fn run(
     conversation: &Conversation,
     client: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
 ) -> Result<u8, Failure> {
-    let mut command = tokio::process::Command::from(child::command(words));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let started = command.kill_on_drop(true).spawn();
+    let started = child::start(words, |mut command| {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        Ok(command)
+    });
     let mut server = started.map_err(|error| child::not_started(&words[0], &error, COMMAND))?;
     let (Some(stdin), Some(stdout)) = (server.stdin.take(), server.stdout.take()) else {
         return Err(Failure::new("the server has no pipes"));

@@ -70,9 +70,7 @@ pub(super) enum Refusal {
     /// The path is not a location of this session.
     #[error("`path` is not a stored result of this conversation: copy it exactly from a hint")]
     UnknownPath,
-    #[error(
-        "nothing is stored at `path`, or no longer: copy it exactly from a hint, or call the tool again"
-    )]
+    #[error("nothing is stored at `path`: copy it from a hint, or call the tool again")]
     Gone(#[source] BackendError),
     #[error("the store failed: try again, or call the tool again if you need its result")]
     Store(#[source] BackendError),
@@ -152,7 +150,7 @@ impl Refusal {
             Self::NoPath => "缺少 `path`：请填写提示中的位置",
             Self::InvalidOffset => "`offset` 须为行号，如 12 或 -5，或页面所示的 \"LINE+BYTE\"",
             Self::UnknownPath => "`path` 不是本次对话中存储的结果：请原样复制提示中的位置",
-            Self::Gone(_) => "`path` 处没有存储内容，或已不再保存：请原样复制提示中的位置，或重新调用该工具",
+            Self::Gone(_) => "`path` 处没有存储内容：请原样复制提示中的位置，或重新调用该工具",
             Self::Store(_) => "读取存储失败：请重试，或重新调用该工具以获取结果",
             Self::TooLarge => "`path` 处的文件过大：请勿重试",
             Self::NegativeOffset => "使用 `pattern` 或 `query` 时 `offset` 不能为负：请填 1 或更大",

@@ -457,7 +457,7 @@ async fn h2_the_reader_speaks_the_language_of_the_hints() {
     context: 每处匹配前后显示的行数。
     count: 只显示匹配行数与次数。
     缺少 `path`：请填写提示中的位置
-    `path` 处没有存储内容，或已不再保存：请原样复制提示中的位置，或重新调用该工具
+    `path` 处没有存储内容：请原样复制提示中的位置，或重新调用该工具
     `path` 不是本次对话中存储的结果：请原样复制提示中的位置
     `offset` 须为行号，如 12 或 -5，或页面所示的 "LINE+BYTE"
     `limit` 须为行数，至少为 1
@@ -904,7 +904,7 @@ async fn reading_removed_content_says_that_it_is_gone() {
         let error = read(&reduction, arguments).await.unwrap_err();
         assert_eq!(
             error,
-            "nothing is stored at `path`, or no longer: copy it exactly from a hint, or call the tool again"
+            "nothing is stored at `path`: copy it from a hint, or call the tool again"
         );
     }
     // The reading fails, and the loop continues.

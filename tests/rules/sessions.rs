@@ -215,7 +215,7 @@ async fn r1_a_stale_hint_is_refused_with_a_reason() {
     );
     // Its session is known, but its content is gone.
     let emptied = eager(memory()).build().unwrap().session("one");
-    let gone = "nothing is stored at `path`, or no longer: copy it exactly from a hint, or call the tool again";
+    let gone = "nothing is stored at `path`: copy it from a hint, or call the tool again";
     assert_eq!(read(&emptied, location.as_str()).await.unwrap_err(), gone);
 }
 

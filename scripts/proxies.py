@@ -78,7 +78,7 @@ def start(name: str, provider: int, home: Path, programs: dict[str, str], proces
     environment = {**os.environ, "HOME": str(home), "OFFCUT_HOME": str(home), "OPENAI_TARGET_API_URL": url, "LITELLM_MASTER_KEY": KEY}
     if name == "offcut":
         settings = home / "offcut.toml"
-        settings.write_text(f'preset = "recommended"\nbackend = "{home}/store"\n[serve]\ndefault_upstream = "openai"\n[serve.upstreams]\nopenai = "{url}"\n')
+        settings.write_text(f'preset = "recommended"\nbackend = "{home}/store"\n[serve.upstreams]\nopenai = "{url}"\n')
         command = ["serve", "--listen", f"127.0.0.1:{port}", "--log", "error", "--config", str(settings)]
     elif name == "headroom":
         command = ["proxy", "--port", str(port), "--no-rate-limit", "--no-cache"]

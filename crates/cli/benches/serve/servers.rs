@@ -17,9 +17,7 @@ pub(crate) struct Server {
 impl Server {
     /// `offcut serve` before the provider at `url`, with its settings and its store in `home`.
     pub(crate) fn offcut(url: &str, home: &Path) -> Self {
-        let upstream = format!(
-            "preset = \"recommended\"\n[serve]\ndefault_upstream = \"openai\"\n[serve.upstreams]\nopenai = \"{url}\"\n"
-        );
+        let upstream = format!("preset = \"recommended\"\n[serve.upstreams]\nopenai = \"{url}\"\n");
         let settings = home.join("settings.toml");
         std::fs::write(&settings, upstream).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_offcut"));

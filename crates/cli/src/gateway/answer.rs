@@ -56,7 +56,7 @@ impl Service {
         if self.has_own_key(&request, &path) {
             return Err(Denial::OwnKey.into());
         }
-        let Some((upstream, rest)) = self.upstreams.route(&path) else {
+        let Some((upstream, rest)) = self.upstreams.route(&path, request.headers())? else {
             if request.method() == Method::HEAD && path == "/" {
                 // Some clients check first that a server answers.
                 return Ok(Response::new(body::empty()));

@@ -73,7 +73,7 @@ impl Secret {
 }
 
 /// A value as it is, with the escapes of URLs decoded, and its words in base64, as `Basic` has them.
-fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     let decoded: Vec<u8> = percent_encoding::percent_decode(value).collect();
     let words = decoded.split(|byte| !byte.is_ascii_alphanumeric() && !b"+/_-".contains(byte));
     let words = words.filter(|word| !word.is_empty());

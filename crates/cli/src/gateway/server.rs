@@ -164,8 +164,8 @@ impl Gateway {
 
     /// Serves the clients of `listener`, and those who watch the server at `monitor`, until `stop` is ready. Then no
     /// connection is accepted any more, and running requests have `shutdown_seconds` to end. A connection that fails
-    /// ends only itself. `listener` should be bound to the settings' `listen`: by that address, not by its own, the server
-    /// decides who may connect and what it lets them see.
+    /// ends only itself. `listener` should be bound to the settings' `listen`: by that address, not by its own, the
+    /// server decides who may connect and what it lets them see.
     pub async fn serve(
         self,
         listener: TcpListener,

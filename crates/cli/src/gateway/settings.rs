@@ -43,7 +43,7 @@ pub struct ServeSettings {
     /// URLs of providers by name: `/NAME/rest` goes to `URL/rest`. `openai`, `anthropic` and
     /// `gemini` have their public addresses unless a URL is given here.
     pub upstreams: BTreeMap<String, String>,
-    /// The provider of requests without a prefix. Default: none, and they are refused.
+    /// The provider of requests without a prefix. Default: none, and their headers and paths tell.
     pub default_upstream: Option<String>,
     /// A secret with which credentials are hashed, to tell tenants apart without knowing them: the
     /// same for all replicas. Required where other machines may connect. Default: none, and all

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::gateway::credentials::{add_credentials, credentials, is_credential};
+use crate::gateway::credentials::{NamedCredential, add_credentials, credentials, is_credential};
 use crate::gateway::secret::Secret;
 use crate::gateway::settings::{GatewayError, ServeSettings};
 use crate::lock::locked;
@@ -34,6 +34,24 @@ pub(crate) struct Tenants {
     pub(crate) header: Option<HeaderName>,
 }
 
+/// Headers that a provider needs, or without which a request does not arrive as it was meant.
+const NEEDED: [&str; 14] = [
+    "accept",
+    "accept-encoding",
+    "anthropic-beta",
+    "anthropic-version",
+    "api-key",
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+    "x-api-key",
+    "x-goog-api-key",
+];
+
 /// The name of the one user of a machine.
 const USER: &str = "serve";
 
@@ -47,11 +65,8 @@ impl Tenants {
         });
         let header: Option<HeaderName> = header.transpose()?;
         let name = header.as_ref().map(HeaderName::as_str).unwrap_or_default();
-        if matches!(
-            name,
-            "api-key" | "authorization" | "x-api-key" | "x-goog-api-key"
-        ) {
-            let problem = "a provider needs this header, and a tenant's is not sent on: choose another, such as x-team, or leave it out to tell tenants by their keys";
+        if NEEDED.contains(&name) {
+            let problem = "HTTP or a provider needs this header, and a tenant's is not sent on: choose another, such as x-team, or leave it out to tell tenants by their keys";
             return Err(GatewayError::settings("tenant_header", problem));
         }
         match &settings.tenant_key {
@@ -82,7 +97,7 @@ impl Tenants {
         let credentials = match &self.header {
             Some(header) => {
                 let values = headers.get_all(header).iter().map(HeaderValue::as_bytes);
-                let named = values.map(|value| (header.as_str().to_owned(), value.to_vec()));
+                let named = values.map(|value| NamedCredential::new(header.as_str(), value));
                 named.collect()
             }
             None => credentials(headers, query),

@@ -58,7 +58,7 @@ async fn headers_of_the_connection_do_not_reach_the_provider() {
 #[tokio::test]
 async fn it_is_no_open_proxy() {
     let provider = Provider::start(|_| ok("{}")).await;
-    let server = Server::start(&provider.url, |settings| settings.default_upstream = None).await;
+    let server = Server::start(&provider.url, |_| ()).await;
     let status = async |request: &str| server.raw(request.as_bytes()).await.unwrap().line;
     let connect = status("CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(connect, "HTTP/1.1 405 Method Not Allowed");
@@ -171,7 +171,10 @@ async fn a_web_page_does_not_post() {
 #[tokio::test]
 async fn what_was_meant_for_this_server_reaches_no_provider() {
     let provider = Provider::start(|_| ok("{}")).await;
-    let server = Server::start(&provider.url, |_| ()).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.default_upstream = Some("openai".to_owned());
+    })
+    .await;
     for path in [
         "/v1/compress",
         "/v1/compress/",
@@ -267,13 +270,18 @@ async fn a_client_that_reads_nothing_keeps_no_place() {
 }
 
 #[tokio::test]
-async fn a_request_that_names_no_provider_goes_to_none() {
+async fn a_key_that_is_not_known_to_be_the_providers_is_refused_and_sent_nowhere() {
     let provider = Provider::start(|_| ok("{}")).await;
-    let server = Server::start(&provider.url, |settings| settings.default_upstream = None).await;
-    for path in ["/v1/messages", "/v1/chat/completions", "/openaii/v1/models"] {
-        let answer = server.post(path, &[("x-api-key", "planted")], "{}").await;
-        assert_eq!(answer.line, "HTTP/1.1 404 Not Found", "{path}");
-        assert!(answer.text().contains("put its name before the path"));
+    let server = Server::start(&provider.url, |_| ()).await;
+    for (path, header) in [
+        ("/v1/messages", ("Authorization", "Bearer planted")),
+        ("/v1/messages", ("Authorization", "Bearer gsk_planted")),
+        ("/v1/messages?key=planted", ("x-api-key", "planted")),
+        ("/v1/chat/completions?access_token=planted", ("x", "y")),
+    ] {
+        let answer = server.post(path, &[header], "{}").await;
+        assert_eq!(answer.line, "HTTP/1.1 400 Bad Request", "{path}");
+        assert!(!answer.text().contains("planted"));
     }
     assert_eq!(provider.seen(), []);
 }

@@ -17,13 +17,9 @@ use crate::server::Server;
 
 pub const IS_WHOLE: bool = !cfg!(debug_assertions);
 const FORMATS: [(WireFormat, &str, &str); 3] = [
-    (
-        WireFormat::OpenAiChat,
-        "/openai/v1/chat/completions",
-        "messages",
-    ),
-    (WireFormat::Responses, "/openai/v1/responses", "input"),
-    (WireFormat::Anthropic, "/anthropic/v1/messages", "messages"),
+    (WireFormat::OpenAiChat, "/v1/chat/completions", "messages"),
+    (WireFormat::Responses, "/v1/responses", "input"),
+    (WireFormat::Anthropic, "/v1/messages", "messages"),
 ];
 /// The greatest difference of a format's bill from the replay's, in points of the bill without Offcut.
 const POINTS: f64 = 1.0;

@@ -324,6 +324,5 @@ pub(crate) fn settings(url: &str) -> ServeSettings {
     let upstreams = ["openai", "anthropic", "gemini"].map(|name| (name.to_owned(), url.to_owned()));
     let mut settings = ServeSettings::default();
     settings.upstreams = BTreeMap::from(upstreams);
-    settings.default_upstream = Some("openai".to_owned());
     settings
 }

@@ -104,6 +104,12 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
         });
     }
     for (name, folder) in &args.requests {
+        if !Path::new(folder).is_dir() {
+            return Err(Failure::usage(
+                format!("--requests {name}={folder} does not name a folder"),
+                "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
+            ));
+        }
         policies.push(Policy {
             name: name.clone(),
             by: RequestSource::Requests(folder.into()),

@@ -21,12 +21,14 @@ pub(crate) struct Figures {
     pub(crate) seen: Seen,
     /// Number of names that were in view with their surroundings.
     pub(crate) shown: u64,
-    /// Number of times that something would have been read back, each a page.
+    /// Number of results of which a turn needs names or lines that are not in view, as if nothing stayed that was read.
     pub(crate) reads: u64,
-    /// Tokens that those reads add, by their price: the calls that read, and the pages
+    /// Number of pages that would have been read back.
+    pub(crate) pages: u64,
+    /// Tokens that reading those pages adds, by their price: the calls that read, and the pages
     /// themselves, which stay.
-    pub(crate) reads_cached: u64,
-    pub(crate) reads_fresh: u64,
+    pub(crate) pages_cached: u64,
+    pub(crate) pages_fresh: u64,
     pub(crate) stored_objects: u64,
     pub(crate) stored_bytes: u64,
 }
@@ -42,10 +44,11 @@ impl Figures {
             peak,
             breaks,
             shown,
-            seen,
             reads,
-            reads_cached,
-            reads_fresh,
+            seen,
+            pages,
+            pages_cached,
+            pages_fresh,
             stored_objects,
             stored_bytes,
         } = other;
@@ -55,10 +58,11 @@ impl Figures {
         self.peak = self.peak.max(*peak);
         self.breaks += breaks;
         self.shown += shown;
-        self.seen.add(seen);
         self.reads += reads;
-        self.reads_cached += reads_cached;
-        self.reads_fresh += reads_fresh;
+        self.seen.add(seen);
+        self.pages += pages;
+        self.pages_cached += pages_cached;
+        self.pages_fresh += pages_fresh;
         self.stored_objects += stored_objects;
         self.stored_bytes += stored_bytes;
     }
@@ -68,12 +72,12 @@ impl Figures {
         prices.cached * (self.tokens - self.fresh) as f64 + prices.fresh * self.fresh as f64
     }
 
-    /// The bill including reads: each is one more call over a cached context, and its page stays
+    /// The bill including real pages: each page is one more call over a cached context, and stays
     /// until the end.
-    pub(crate) fn bill_with_reads(&self, prices: &Prices) -> f64 {
+    pub(crate) fn bill_with_pages(&self, prices: &Prices) -> f64 {
         self.bill(prices)
-            + prices.cached * self.reads_cached as f64
-            + prices.fresh * self.reads_fresh as f64
+            + prices.cached * self.pages_cached as f64
+            + prices.fresh * self.pages_fresh as f64
     }
 
     /// The row of a policy, over one transcript or all, for `--json`.
@@ -85,7 +89,6 @@ impl Figures {
             "tokens": self.tokens,
             "peak": self.peak,
             "bill": rounded(self.bill(prices)),
-            "bill_with_reads": rounded(self.bill_with_reads(prices)),
             "reads": self.reads,
             "breaks": self.breaks,
             "named": share(names.seen, names.needed),
@@ -96,6 +99,8 @@ impl Figures {
             "stored_bytes": self.stored_bytes,
             "uses": names.needed,
             "quotes": lines.needed,
+            "bill_pages": rounded(self.bill_with_pages(prices)),
+            "pages": self.pages,
             "seen": self.seen.shares(),
         })
     }

@@ -152,7 +152,7 @@ fn claims(replay: &Replay) -> (bool, bool, bool, u64) {
         names.readable == names.needed,
         is_readable,
         replay.misses.iter().all(|miss| miss.is_reachable),
-        replay.figures.reads,
+        replay.figures.pages,
     )
 }
 
@@ -160,7 +160,7 @@ fn claims(replay: &Replay) -> (bool, bool, bool, u64) {
 fn each_planted_loss_is_flagged_by_every_figure_that_claims_to_see_it() {
     let sound = with(Loss::None);
     assert_eq!(claims(&sound), (true, true, true, 1));
-    let bill = |replay: &Replay| replay.figures.bill_with_reads(&Prices::weights(0.1, 1.0));
+    let bill = |replay: &Replay| replay.figures.bill_with_pages(&Prices::weights(0.1, 1.0));
     // Nothing leads to it: the tool has to be called again.
     for loss in [Loss::Gone, Loss::Elsewhere] {
         let lost = with(loss);

@@ -1,7 +1,7 @@
 //! The model calls of a replay: what each request costs, what the coming turn needs and sees, and what would have to be
 //! read back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -77,8 +77,8 @@ impl<'s, 't> Player<'s, 't> {
         figures.breaks += u64::from(self.untouched < self.previous);
         for page in &self.pages {
             match page.at <= self.untouched {
-                true => figures.reads_cached += page.tokens,
-                false => figures.reads_fresh += page.tokens,
+                true => figures.pages_cached += page.tokens,
+                false => figures.pages_fresh += page.tokens,
             }
         }
         let gone = self.look();
@@ -106,7 +106,7 @@ impl<'s, 't> Player<'s, 't> {
     /// before stays in view.
     fn look(&mut self) -> Gone {
         let (script, call) = (self.script, self.replay.contexts.len());
-        let mut gone = Gone::new();
+        let (mut gone, mut missed) = (Gone::new(), HashSet::new());
         for need in &script.needs[call] {
             let is_seen = self.any(need, |view, _| view.holds(need));
             let is_cut = !self.any(need, |_, _| false);
@@ -128,6 +128,7 @@ impl<'s, 't> Player<'s, 't> {
             figures.seen.note(need.kind, is_cut, is_seen, is_readable);
             figures.shown += u64::from(is_shown);
             if !is_seen && matches!(need.kind, Kind::Name | Kind::Quote) {
+                missed.insert(newest);
                 self.replay.misses.push(Miss {
                     call,
                     text: need.text.clone(),
@@ -137,6 +138,7 @@ impl<'s, 't> Player<'s, 't> {
                 });
             }
         }
+        self.replay.figures.reads += missed.len() as u64;
         gone
     }
 
@@ -192,9 +194,9 @@ impl<'s, 't> Player<'s, 't> {
         let before: u64 = self.pages.iter().map(|page| page.tokens).sum();
         let total = self.total();
         let figures = &mut self.replay.figures;
-        figures.reads += 1;
-        figures.reads_cached += total + before;
-        figures.reads_fresh += tokens;
+        figures.pages += 1;
+        figures.pages_cached += total + before;
+        figures.pages_fresh += tokens;
         self.pages.push(Page {
             at: self.tokens.len(),
             tokens,

@@ -134,12 +134,12 @@ fn each_planted_loss_is_flagged_by_its_kind() {
         let messages = planted("x", text, says(said));
         assert_eq!(lost(&messages, kind), (1, 0), "{text}");
         let done = figures(&messages, CUT);
-        assert_eq!(done.reads, u64::from(kind.is_read_back()), "{text}");
+        assert_eq!(done.pages, u64::from(kind.is_read_back()), "{text}");
         assert_eq!(done.seen.count(kind).readable, 1, "{text}");
     }
     // The end is shown, so nothing is lost there.
     let kept = planted("x", "-", says("This is the end."));
-    assert_eq!(figures(&kept, CUT).reads, 0);
+    assert_eq!(figures(&kept, CUT).pages, 0);
 }
 
 #[test]
@@ -200,7 +200,8 @@ fn own_words_in_cleared_arguments_are_flagged_and_read_back() {
     let done = figures(&messages, &format!("{CUT}\nskip_truncation = true"));
     let own = done.seen.count(Kind::Own);
     assert_eq!((own.needed, own.seen, own.readable), (1, 0, 1));
-    assert_eq!(done.reads, 1);
+    assert_eq!(done.pages, 1);
+    assert_eq!(done.reads, 0, "no result held it");
 }
 
 #[test]
@@ -214,13 +215,13 @@ fn a_page_that_was_read_stays_and_is_paid_for() {
     messages.push(Message::assistant("9123"));
     let done = figures(&messages, CUT);
     // Both numbers are on one page, and the second turn still has it.
-    assert_eq!((done.reads, done.seen.count(Kind::Number).seen), (1, 0));
-    let more = done.bill_with_reads(&super::Prices::weights(0.1, 1.0))
+    assert_eq!((done.pages, done.seen.count(Kind::Number).seen), (1, 0));
+    let more = done.bill_with_pages(&super::Prices::weights(0.1, 1.0))
         - done.bill(&super::Prices::weights(0.1, 1.0));
-    let (cached, fresh) = (done.reads_cached as f64, done.reads_fresh as f64);
+    let (cached, fresh) = (done.pages_cached as f64, done.pages_fresh as f64);
     assert!((more - 0.1 * cached - fresh).abs() < 1e-9);
     // The page is sent once fresh, and once from the cache, beside the context of the call that
     // read it.
-    let read_context = done.reads_cached - done.reads_fresh;
+    let read_context = done.pages_cached - done.pages_fresh;
     assert!(read_context > 0 && read_context < done.tokens, "{done:?}");
 }

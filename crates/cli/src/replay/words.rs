@@ -43,8 +43,8 @@ pub(crate) fn overview(
         [
             name,
             relative(total.bill(prices)),
-            relative(total.bill_with_reads(prices)),
-            format!("{:.1}", 100.0 * by_call(total, total.reads)),
+            relative(total.bill_with_pages(prices)),
+            format!("{:.1}", 100.0 * by_call(total, total.pages)),
             share_of(names.seen, names.needed),
             share_of(lines.seen, lines.needed),
         ]
@@ -85,11 +85,11 @@ pub(crate) fn overview(
 /// The policy that costs least with the reads that it causes, by its place: 0 if none costs less than doing nothing. Of
 /// those that cost the same percentage, the one that hides least.
 pub(crate) fn cheapest(totals: &[Figures], prices: &Prices) -> usize {
-    let none = totals[0].bill_with_reads(prices);
+    let none = totals[0].bill_with_pages(prices);
     let rank = |place: &usize| {
         let total = &totals[*place];
         let names = total.seen.count(Kind::Name);
-        let cost = (100.0 * ratio(total.bill_with_reads(prices), none)).round() as u64;
+        let cost = (100.0 * ratio(total.bill_with_pages(prices), none)).round() as u64;
         (cost, names.needed - names.seen)
     };
     (0..totals.len()).min_by_key(rank).unwrap_or_default()
@@ -104,7 +104,7 @@ pub(crate) fn verdict(
 ) -> String {
     let best = cheapest(totals, prices);
     let cost = |total: &Figures| {
-        let part = ratio(total.bill_with_reads(prices), totals[0].bill(prices));
+        let part = ratio(total.bill_with_pages(prices), totals[0].bill(prices));
         format!("{:.0} %", 100.0 * part)
     };
     if best == 0 {
@@ -116,7 +116,7 @@ pub(crate) fn verdict(
         );
     }
     let (name, none, total) = (names[best], totals[0], totals[best]);
-    let (bill, was) = (total.bill_with_reads(prices), none.bill(prices));
+    let (bill, was) = (total.bill_with_pages(prices), none.bill(prices));
     let (these, they) = match transcripts {
         1 => ("this transcript".to_owned(), "it"),
         several => (format!("these {several} transcripts"), "they"),

@@ -14,10 +14,10 @@ const columns = [
   ["bill", `What was sent, at ${data.card.cached} for a token that was in the previous request and ${data.card.fresh} for one that did not.`,
     (row, base) => relative(row.bill, base.bill)],
   ["with reads", "The bill plus the cost of reading back what was used but not shown: one more call and a page of the reader for each stretch of stored content; pages stay.",
-    (row, base) => relative(row.bill_with_reads, base.bill)],
+    (row, base) => relative(row.bill_pages, base.bill)],
   ["worst", "The highest bill of any transcript, relative to doing nothing on it.", (row, base, policy) => worst(policy)],
-  ["reads/100", "Such reads for each 100 calls. Each costs time, and a model may not think of reading back.",
-    (row) => (row.model_calls ? (100 * row.reads / row.model_calls).toFixed(1) : "0.0")],
+  ["reads/100", "Such pages for each 100 calls. Each costs time, and a model may not think of reading back.",
+    (row) => (row.model_calls ? (100 * row.pages / row.model_calls).toFixed(1) : "0.0")],
   ["breaks", "Calls that do not begin with the whole previous request, so that the prompt cache misses.", (row) => relative(row.breaks, row.model_calls || 1)],
   ["named", "Of the distinctive strings that the model used from results: those that were shown at that call.", (row) => row.uses ? row.named : "-"],
   ["shown", "The same, together with the text around them.", (row) => row.uses ? row.shown : "-"],
@@ -48,7 +48,7 @@ function policyTable(rows) {
 function drawPlane() {
   chart(byId("plane"), 260, (svg, width, height) => {
     const left = 46, right = 16, top = 28, bottom = 34;
-    const costs = data.totals.map((row) => relative(row.bill_with_reads, none.bill));
+    const costs = data.totals.map((row) => relative(row.bill_pages, none.bill));
     const [low, high] = [Math.min(...costs, 1) * 0.95, Math.max(...costs, 1) * 1.05];
     const least = Math.min(...data.totals.map((row) => row.named)) * 0.95;
     const x = (cost) => left + (width - left - right) * (cost - low) / (high - low);

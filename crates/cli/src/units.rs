@@ -27,8 +27,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Parses `1000`, `500MB`, `10GiB`, as sizes in settings.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let size = text.parse::<ByteSize>().map(|size| size.as_u64());
-    size.map_err(|_| "write a number of bytes, or with a unit: 500MB, 10GiB".to_owned())
+    let size = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
+    // It rounds to the next size that there is.
+    let is_rounded =
+        |size: u64| size == u64::MAX || size == 0 && text.contains(|c| ('1'..='9').contains(&c));
+    size.filter(|size| !is_rounded(*size))
+        .ok_or_else(|| "write a number of bytes, or with a unit: 500MB, 10GiB".to_owned())
 }
 
 /// Seconds since 1970.
@@ -116,7 +120,7 @@ mod tests {
             assert_eq!(bytes(spelled), Ok(8_000), "{spelled}");
         }
         assert_eq!(bytes("8Ki"), Ok(8_192));
-        for wrong in ["", "GB", "10 gallons", "-1"] {
+        for wrong in ["", "GB", "10 gallons", "-1", "0.5B", "99999999999TB"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
         assert_eq!(

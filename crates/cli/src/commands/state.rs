@@ -12,6 +12,16 @@ use crate::transcript::Source;
 use crate::{args, exact, output};
 
 pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
+    let inputs = [&args.schema]
+        .into_iter()
+        .chain(&args.state)
+        .chain(&args.updates);
+    if inputs.filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Failure::usage(
+            "- is given more than once",
+            "stdin can be read only once: name files for the others",
+        ));
+    }
     let schema = read_schema(&args.schema)?;
     let mut state = match &args.state {
         None => schema.state(),

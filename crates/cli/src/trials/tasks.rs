@@ -76,10 +76,19 @@ pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
 
 /// Refuses a program that can't be started, before an agent has run in vain.
 fn expect_program(path: &Path) -> Result<(), Failure> {
-    access(path, Access::EXEC_OK).map_err(|_| {
-        let name = path.display();
-        not_tasks(format!("{name} is not executable: run `chmod +x` on it"))
-    })
+    let text = fs::read(path).map_err(file(path))?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.strip_prefix("#!").unwrap_or_default();
+    // A line that ends with a carriage return names another program.
+    let mut words = line.split([' ', '\t', '\n']);
+    let interpreter = words.find(|word| !word.is_empty()).map(Path::new);
+    let missing = interpreter.filter(|named| named.is_absolute() && !named.is_file());
+    let problem = match (access(path, Access::EXEC_OK), missing) {
+        (Err(_), _) => "is not executable: run `chmod +x` on it".to_owned(),
+        (Ok(()), Some(missing)) => format!("asks for {missing:?}, which is missing"),
+        (Ok(()), None) => return Ok(()),
+    };
+    Err(not_tasks(format!("{} {problem}", path.display())))
 }
 
 fn not_tasks(message: String) -> Failure {

@@ -276,6 +276,18 @@ fn programs_that_cant_be_started_are_found_before_any_run() {
             0o644,
             "three/setup is not executable",
         ),
+        (
+            "check",
+            "#!/no/such/shell -e\n",
+            0o755,
+            "three/check asks for \"/no/such/shell\"",
+        ),
+        (
+            "check",
+            "#!/bin/sh\r\n",
+            0o755,
+            "three/check asks for \"/bin/sh\\r\"",
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         tasks(folder.path());

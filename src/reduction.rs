@@ -404,8 +404,8 @@ impl ToolReduction {
     }
 
     /// [Truncates](Self::truncate) a result for a message of this format: media that it does not
-    /// [take](LoopFormat::takes) are bytes, each after a text that names it, since the message could only spell them, and so
-    /// are an error's: Anthropic refuses an error with anything but text. Media in chunks or in a stream stay.
+    /// [take](LoopFormat::takes) are bytes, each after a text that names it, since the message could only spell them,
+    /// and so are an error's: Anthropic refuses an error with anything but text. Media in chunks or in a stream stay.
     ///
     /// # Errors
     ///

@@ -27,8 +27,8 @@ pub(crate) struct Slots<'c> {
 }
 
 impl<'c> Slots<'c> {
-    /// Reads `conversation` from the message with index `from` on. Some items stand for `originals`: the slots of those, by
-    /// their own digests. A copy of such an item stands for itself. Counts no tokens.
+    /// Reads `conversation` from the message with index `from` on. Some items stand for `originals`: the slots of
+    /// those, by their own digests. A copy of such an item stands for itself. Counts no tokens.
     pub(crate) fn of(
         conversation: &'c dyn Conversation,
         from: usize,

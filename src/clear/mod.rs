@@ -3,15 +3,16 @@
 //!
 //! 1. **Repeat**: if the loop passed originals in again, the replacements of earlier passes are put over them
 //!    (`slots/overlay.rs`). The pass then goes over what is shown.
-//! 2. **Count** (`count.rs`): a reading of the conversation (`slots.rs`) gives its tokens. Nothing is counted if its bytes alone prove
-//!    that it is under the threshold. If the loop knows the provider's last count, only the messages after it are read.
+//! 2. **Count** (`count.rs`): a reading of the conversation (`slots.rs`) gives its tokens. Nothing is counted if its
+//!    bytes alone prove that it is under the threshold. If the loop knows the provider's last count, only the messages
+//!    after it are read.
 //! 3. **Decide** (`plan.rs`): if the count is above the threshold, each old result is proposed for clearing, along with
-//!    its call's arguments if those are cleared too. A result is left alone if the model has not answered it, if it is in
-//!    the newest rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide otherwise. What
-//!    looks like hints of ours is first compared with the store (`pass.rs`).
+//!    its call's arguments if those are cleared too. A result is left alone if the model has not answered it, if it is
+//!    in the newest rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide otherwise.
+//!    What looks like hints of ours is first compared with the store (`pass.rs`).
 //! 4. **Commit** (`pass.rs`): what is to go is stored, eight contents at a time. If a store fails, `on_offload_error`
-//!    decides: by default the result stays. A store that was unavailable is not asked again. A pass that would free less
-//!    than `clear_at_least_tokens` clears nothing. No message is touched.
+//!    decides: by default the result stays. A store that was unavailable is not asked again. A pass that would free
+//!    less than `clear_at_least_tokens` clears nothing. No message is touched.
 //! 5. **Apply**: makes the edits over the conversation, whose messages are then changed. That cannot fail.
 //!    The conversation is borrowed from plan to end, so nothing can have changed meanwhile. The memory learns the new
 //!    replacements.

@@ -1,6 +1,6 @@
-//! A clear pass over a borrowed conversation, whose messages stay as they are: it decides, once what is stored where hints
-//! of ours lead has been read, it stores, and it shows the replacements. Changing the messages is left to `apply`, which
-//! does no I/O and can't fail (L2).
+//! A clear pass over a borrowed conversation, whose messages stay as they are: it decides, once what is stored where
+//! hints of ours lead has been read, it stores, and it shows the replacements. Changing the messages is left to
+//! `apply`, which does no I/O and can't fail (L2).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -209,8 +209,8 @@ async fn compare_text(
     Ok(Some(Line { text, origin }))
 }
 
-/// The hint that takes the place of one of ours; `None` if that shows something else than what is stored. One that leads
-/// nowhere stays.
+/// The hint that takes the place of one of ours; `None` if that shows something else than what is stored. One that
+/// leads nowhere stays.
 async fn shorten(
     stores: &Stores<'_>,
     policy: &Policy,

@@ -1,5 +1,5 @@
-//! Proposes what to clear, result by result: everything old that gains anything, oldest first. What is old is known before
-//! the store is asked about hints, and drafted after that.
+//! Proposes what to clear, result by result: everything old that gains anything, oldest first. What is old is known
+//! before the store is asked about hints, and drafted after that.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -277,8 +277,8 @@ impl<'a> Planner<'a> {
         self.edits.push(edit);
     }
 
-    /// The names and the previewer for a result, its call's arguments or a user's text, as the `decision` says. `own` is a
-    /// handler's id.
+    /// The names and the previewer for a result, its call's arguments or a user's text, as the `decision` says. `own`
+    /// is a handler's id.
     fn drafts<'d>(
         &'d mut self,
         item: &Item<'d>,

@@ -258,8 +258,8 @@ const WRITTEN: [&str; 6] = [
     "thinking_blocks",
 ];
 
-/// Returns true if a call, or a message with calls, carries a provider's signature, in whatever field: gateways return it
-/// in fields of their own (`extra_content`, `provider_metadata` …).
+/// Returns true if a call, or a message with calls, carries a provider's signature, in whatever field: gateways return
+/// it in fields of their own (`extra_content`, `provider_metadata` …).
 pub(super) fn has_signature<'m, V: View<'m>>(value: V) -> bool {
     signature_within(value, 8)
 }

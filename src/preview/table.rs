@@ -179,7 +179,8 @@ impl TableForm {
         (is_header && names.iter().all(is_named)).then_some(names)
     }
 
-    /// The rows below the names, for as long as each has a cell for each name, with the byte after it; `None` for a border.
+    /// The rows below the names, for as long as each has a cell for each name, with the byte after it; `None` for a
+    /// border.
     fn rows<'t>(self, text: &'t str, columns: usize) -> Rows<'t> {
         let gutters = match self {
             Self::Separated(by) => return separated_rows(text, by, columns),

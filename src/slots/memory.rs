@@ -40,8 +40,8 @@ pub(crate) struct Known {
     pub(crate) decisions: HashMap<(SlotId, Moment), Decided>,
     /// Locations of originals, the next to be looked for first.
     locations: VecDeque<Location>,
-    /// The slots of the originals that each replacement stands for, by its digest, where loops change their messages: the
-    /// occurrences of both are counted together.
+    /// The slots of the originals that each replacement stands for, by its digest, where loops change their messages:
+    /// the occurrences of both are counted together.
     pub(crate) originals: HashMap<u128, Vec<SlotId>>,
     /// Results that stay as they arrived.
     pub(crate) kept: HashSet<Grounds>,

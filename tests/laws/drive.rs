@@ -277,9 +277,9 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
     ))
 }
 
-/// R3: tells whether `now` is a page of stored content and the original is a stretch of that
-/// content starting at the same place. Line numbers do not count, nor do a few words before and
-/// after the stretch, which `now` shows in addition to the page. The error that ended a stream is shown after all of it.
+/// R3: tells whether `now` is a page of stored content and the original is a stretch of that content starting at the
+/// same place. Line numbers do not count, nor do a few words before and after the stretch, which `now` shows in
+/// addition to the page. The error that ended a stream is shown after all of it.
 async fn is_page_of<F: Wire, S: Subject<F>>(
     subject: &S,
     originals: &[PartContent],

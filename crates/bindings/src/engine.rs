@@ -295,9 +295,9 @@ impl Engine {
         })
     }
 
-    /// Does the work of a `ReduceNode` on the `state` in `asked`. Without the model's `answer`, it stores the inputs and
-    /// returns the prompt alone; with it, the output and what was done. The `node` has `prompt_template`, `input_keys`,
-    /// `output_key` and `names_originals`.
+    /// Does the work of a `ReduceNode` on the `state` in `asked`. Without the model's `answer`, it stores the inputs
+    /// and returns the prompt alone; with it, the output and what was done. The `node` has `prompt_template`,
+    /// `input_keys`, `output_key` and `names_originals`.
     async fn condense(&self, asked: &Value, answer: Option<String>) -> Result<Value, EngineError> {
         let options = &asked["node"];
         let Value::Object(mut state) = asked["state"].clone() else {
@@ -351,7 +351,8 @@ impl Engine {
         Ok(page.map(|page| call.answered(page)))
     }
 
-    /// Truncates the result of the `call` in `asked`, which may be one that `is_error`. Returns the message that answers it.
+    /// Truncates the result of the `call` in `asked`, which may be one that `is_error`. Returns the message that
+    /// answers it.
     async fn message(
         &self,
         format: Option<&str>,
@@ -370,7 +371,8 @@ impl Engine {
         Ok(call.answered(shown.await.map_err(EngineError::store)?))
     }
 
-    /// Truncates the result of the `call` in `asked`, which may be one that `is_error`. Bytes are never shown as they are.
+    /// Truncates the result of the `call` in `asked`, which may be one that `is_error`. Bytes are never shown as they
+    /// are.
     async fn truncate(&self, asked: &Value, result: Given) -> Result<ChangedContent, EngineError> {
         let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), asked["call"].clone())?;
         let is_bytes = matches!(result, Given::Bytes(_));

@@ -60,7 +60,8 @@ impl NodeCore {
         Ok(self.0.tool(&format)?)
     }
 
-    /// Answers in JSON; see [`Engine::ask`]. It has an engine of its own, since a worker of Node may end before it does.
+    /// Answers in JSON; see [`Engine::ask`]. It has an engine of its own, since a worker of Node may end before it
+    /// does.
     #[napi]
     pub fn ask<'env>(
         &self,

@@ -168,8 +168,8 @@ fn a_json_pointer_finds_a_key() {
     );
 }
 
-/// No quadratic step: each key is computed once, hashed once in the list and twice in the update, and compared with about
-/// one other each time.
+/// No quadratic step: each key is computed once, hashed once in the list and twice in the update, and compared with
+/// about one other each time.
 #[test]
 fn cost_follows_the_list_and_the_update() {
     static COMPARED: AtomicUsize = AtomicUsize::new(0);

@@ -91,8 +91,8 @@ impl AgentFile {
         self.bytes = Some(text.into_bytes());
     }
 
-    /// Gives the file `new` bytes in place of the `old` ones, or removes it. It stays the same file, so its mode, owner,
-    /// links and attributes stay.
+    /// Gives the file `new` bytes in place of the `old` ones, or removes it. It stays the same file, so its mode,
+    /// owner, links and attributes stay.
     fn replace(&self, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), Failure> {
         if old == new {
             return Ok(());
